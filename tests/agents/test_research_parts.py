@@ -9,8 +9,7 @@ import pytest
 from agentorchestra.agents.research.findings import LONGEST, Insight, Piece, evidence, insights_in, ordered
 from agentorchestra.agents.research.sourced import joined, parts_of
 from agentorchestra.agents.research.workflow import round_text
-from agentorchestra.agents.search.hits import Hits
-from agentorchestra.agents.search.queries import Queries, ResearchQuery, query_from
+from agentorchestra.agents.search.queries import Hits, Queries, ResearchQuery, query_from
 from agentorchestra.core.content import text_of
 
 

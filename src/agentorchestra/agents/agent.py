@@ -37,8 +37,8 @@ class Relationship:
     @property
     def text(self) -> str:
         led = "leads" if self.leads else "is led by"
-        how = {"hierarchical": led, "cooperative": "works with", "competitive": "competes with"}[self.kind]
-        return f"{how} {self.agent}" + (f" ({self.note})" if self.note else "")
+        phrase = {"hierarchical": led, "cooperative": "works with", "competitive": "competes with"}[self.kind]
+        return f"{phrase} {self.agent}" + (f" ({self.note})" if self.note else "")
 
 
 @dataclass(frozen=True)
@@ -104,18 +104,18 @@ class Agent:
             )
         if self.max_steps < 1:
             raise ToolDefinitionError(f"agent {self.name!r} has max_steps={self.max_steps}; it needs at least 1")
-        for what in ("competencies", "objectives", "environments", "needs", "within"):
-            given = getattr(self, what)
-            if isinstance(given, str) or not all(isinstance(one, str) and one.strip() for one in given):
-                raise ToolDefinitionError(f"agent {self.name!r} has {what}={given!r}; give a tuple of texts")
-        related: tuple[Any, ...] = self.relationships  # whatever was given
-        for one in related:
-            if not isinstance(one, Relationship) or one.kind not in get_args(Relation):
+        for name in ("competencies", "objectives", "environments", "needs", "within"):
+            values = getattr(self, name)
+            if isinstance(values, str) or not all(isinstance(value, str) and value.strip() for value in values):
+                raise ToolDefinitionError(f"agent {self.name!r} has {name}={values!r}; give a tuple of texts")
+        relationships: tuple[Any, ...] = self.relationships  # whatever was given
+        for relationship in relationships:
+            if not isinstance(relationship, Relationship) or relationship.kind not in get_args(Relation):
                 raise ToolDefinitionError(
-                    f"agent {self.name!r} has the relationship {one!r}; give Relationship(kind, agent), of which kind "
-                    f"is one of {', '.join(get_args(Relation))}"
+                    f"agent {self.name!r} has the relationship {relationship!r}; give Relationship(kind, agent), of "
+                    f"which kind is one of {', '.join(get_args(Relation))}"
                 )
-            if one.agent == self.name:
+            if relationship.agent == self.name:
                 raise ToolDefinitionError(f"agent {self.name!r} has a relationship with itself; name another agent")
 
     @property
@@ -126,32 +126,32 @@ class Agent:
         further = {
             "competencies": self.competencies,
             "objectives": self.objectives,
-            "relationships": [asdict(one) for one in self.relationships],
+            "relationships": [asdict(relationship) for relationship in self.relationships],
             "environments": self.environments,
             "remembers": self.remembers,
             "memory": self.memory,
             "needs": self.needs,
             "on_request": self.on_request,
             "within": self.within,
-            "made_of": [one.content_hash for one in carried_by(self).tools],
+            "made_of": [tool.content_hash for tool in carried_by(self).tools],
             "drive": getattr(self.drive, "content_hash", ""),
         }
         # What is left out has no part in it: agents from before there were these are the same agents.
-        said = {name: value for name, value in further.items() if value}
-        return sha256_json([*parts, said] if said else parts)
+        profile = {name: value for name, value in further.items() if value}
+        return sha256_json([*parts, profile] if profile else parts)
 
     @property
     def profile(self) -> str:
         """Return what it says of itself besides its description, a line for each kind; "" where it says nothing."""
         lines = [
-            f"{what}: {'; '.join(said)}."
-            for what, said in (
+            f"{heading}: {'; '.join(texts)}."
+            for heading, texts in (
                 ("Competencies", self.competencies),
                 ("Objectives", self.objectives),
-                ("Relationships", [one.text for one in self.relationships]),
+                ("Relationships", [relationship.text for relationship in self.relationships]),
                 ("Environments", self.environments),
             )
-            if said
+            if texts
         ]
         return "\n".join(lines)
 
@@ -159,13 +159,13 @@ class Agent:
     def uses(self) -> frozenset[str]:
         """Return its own parts: it may use them though whoever calls it may not."""
         parts = carried_by(self)
-        return frozenset((*(one.name for one in parts.tools), *parts.environments))
+        return frozenset((*(tool.name for tool in parts.tools), *parts.environments))
 
-    def reach(self, given: tuple[str, ...] = ()) -> tuple[str, ...]:
+    def reach(self, granted_tools: tuple[str, ...] = ()) -> tuple[str, ...]:
         """Return the names of the tools and environments it works with; `given` are those of the user."""
-        named = (GIVEN,) if self.tools is None else self.tools
-        tools = dict.fromkeys(one for name in named for one in (given if name == GIVEN else (name,)))
-        return (*tools, *(one for one in self.environments if one not in tools))
+        names = (GIVEN,) if self.tools is None else self.tools
+        tools = dict.fromkeys(tool for name in names for tool in (granted_tools if name == GIVEN else (name,)))
+        return (*tools, *(environment for environment in self.environments if environment not in tools))
 
     def spec(self, task: str, *, tools: tuple[str, ...], context: tuple[Block, ...] = (), **more: Any) -> AgentSpec:
         """Return what it is asked to do; `more` are further fields of the spec."""
@@ -178,9 +178,9 @@ class Agent:
 
     def schema_with(self, models: tuple[str, ...], *, whole: bool = False) -> ToolSchema:
         """Return the same where a call may choose from models; `whole`: the caller's task is handed over by default."""
-        said = "Its part of the task; left out, it gets the user's words." if whole else "What it is to do, complete."
+        hint = "Its part of the task; left out, it gets the user's words." if whole else "What it is to do, complete."
         properties: dict[str, Any] = {
-            "task": {"type": "string", **({} if whole else {"minLength": 1}), "description": said},
+            "task": {"type": "string", **({} if whole else {"minLength": 1}), "description": hint},
             "context": {"type": "string", "description": "What it needs to know: facts with their places."},
         }
         if len(models) > 1:
@@ -229,7 +229,7 @@ def caller_words(text: str, ctx: Any, provenance: tuple[Provenance, ...]) -> tup
     """Return what a caller says besides the task as material, trusted as far as what it has seen; () for nothing."""
     if not text.strip():
         return ()
-    trust = lowest(Trust.AGENT, ctx.seen_trust, *(one.trust for one in provenance))
+    trust = lowest(Trust.AGENT, ctx.seen_trust, *(origin.trust for origin in provenance))
     return (TextBlock(text=text, source=Source(kind="agent", ref=ctx.actor), trust=trust),)
 
 
@@ -240,7 +240,7 @@ def is_top(ctx: Any) -> bool:
 
 def order_trust(ctx: Any) -> Trust:
     """Return how far what an agent was asked to do is trusted: a sub-agent's order no further than what led to it."""
-    return Trust.USER if is_top(ctx) else lowest(Trust.AGENT, *(one.trust for one in ctx.provenance))
+    return Trust.USER if is_top(ctx) else lowest(Trust.AGENT, *(origin.trust for origin in ctx.provenance))
 
 
 def agent_effect(
@@ -253,7 +253,7 @@ def agent_effect(
         hashes[f"agent {spec.system}"] = ctx.manifest.agents[spec.system].content_hash
     version = ctx.manifest.agents[spec.system].version if spec.system in ctx.manifest.agents else "1.0.0"
     # The user starts the top agent; every other one is told by an agent, which may have read anything it has seen.
-    told = (Provenance(kind="agent", ref=ctx.actor, trust=lowest(Trust.AGENT, ctx.seen_trust)),)
+    origins = (Provenance(kind="agent", ref=ctx.actor, trust=lowest(Trust.AGENT, ctx.seen_trust)),)
     return Effect(
         kind=kind,
         component=f"{spec.system}@{version}",
@@ -262,5 +262,5 @@ def agent_effect(
         mode=Mode.COMPOSITE,
         role=ctx.role,
         purpose="agent",
-        provenance=() if ctx.parent is None else union(provenance, told, provenance_of(spec.context)),
+        provenance=() if ctx.parent is None else union(provenance, origins, provenance_of(spec.context)),
     )

@@ -64,48 +64,48 @@ class LookupResult:
     unknown: list[Citation] = field(default_factory=list)
 
     def corrected(self, result: AgentResult) -> AgentResult:
-        sources = tuple(dict.fromkeys(self.held.get(one, one) for one in result.sources))
+        sources = tuple(dict.fromkeys(self.held.get(source, source) for source in result.sources))
         return result if sources == result.sources else result.model_copy(update={"sources": sources})
 
 
-async def look_up(cited: Sequence[Citation], ctx: BranchContext[Any]) -> LookupResult:
+async def look_up(citations: Sequence[Citation], ctx: BranchContext[Any]) -> LookupResult:
     """Look up sources: files of the task, pages that the run read, the run's folder, and what tools and programs gave.
 
     A quote that stands a line or two from its place, or that has no place and stands once in its file, holds there. One
     with a name that the run does not know holds as a quote of that which gave its words, as far as anything did.
     """
-    found = LookupResult()
-    shown = outputs(ctx) if cited else []
-    quoted: list[tuple[Citation, Citation]] = []
+    lookup = LookupResult()
+    calls = outputs(ctx) if citations else []
+    pairs: list[tuple[Citation, Citation]] = []
     folder: list[Citation] = []
-    for one in dict.fromkeys(cited):
-        named, is_file = _named(one, ctx)
-        if is_file or is_address(named.source):
-            if one.quote and (one.place or ctx.manifest.checks):
-                quoted.append((one, named))
-            elif is_file and any(output.shows(named.source) for output in shown):
-                found.held[one] = named
-        elif any(output.name.casefold() == named.source.casefold() for output in shown):
+    for citation in dict.fromkeys(citations):
+        target, is_file = _target(citation, ctx)
+        if is_file or is_address(target.source):
+            if citation.quote and (citation.place or ctx.manifest.checks):
+                pairs.append((citation, target))
+            elif is_file and any(output.shows(target.source) for output in calls):
+                lookup.held[citation] = target
+        elif any(output.name.casefold() == target.source.casefold() for output in calls):
             # In any of them: of a long output the words may have been read in another call.
-            stands = not one.quote or any(alike(one.quote, text) for output in shown for text in output.texts)
+            stands = not citation.quote or any(alike(citation.quote, text) for output in calls for text in output.texts)
             if stands:
-                found.held[one] = named
+                lookup.held[citation] = target
             else:
-                found.misquoted.append(one)
-        elif one.place and one.quote:
-            folder.append(one)
-    await _in_files(quoted, shown, ctx, found)
-    await _in_folder(folder, ctx, found)
+                lookup.misquoted.append(citation)
+        elif citation.place and citation.quote:
+            folder.append(citation)
+    await _in_files(pairs, calls, ctx, lookup)
+    await _in_folder(folder, ctx, lookup)
     if ctx.manifest.checks >= SORTED:
-        sure = {*found.held, *found.misquoted}
-        _sort_others([one for one in dict.fromkeys(cited) if one not in sure], ctx, found)
-    wrong = (*found.misquoted, *found.unknown) if ctx.manifest.checks >= TURN else ()
-    again = {one.model_copy(update={"quote": with_points(one.quote)}): one for one in wrong}
+        sure = {*lookup.held, *lookup.misquoted}
+        _sort_others([citation for citation in dict.fromkeys(citations) if citation not in sure], ctx, lookup)
+    wrong = (*lookup.misquoted, *lookup.unknown) if ctx.manifest.checks >= TURN else ()
+    again = {citation.model_copy(update={"quote": with_points(citation.quote)}): citation for citation in wrong}
     if again.keys() - {*wrong}:  # their numbers may have another form there
-        found.held |= {again[one]: held for one, held in (await look_up([*again], ctx)).held.items()}
-        found.misquoted = [one for one in found.misquoted if one not in found.held]
-        found.unknown = [one for one in found.unknown if one not in found.held]
-    return found
+        lookup.held |= {again[citation]: source for citation, source in (await look_up([*again], ctx)).held.items()}
+        lookup.misquoted = [citation for citation in lookup.misquoted if citation not in lookup.held]
+        lookup.unknown = [citation for citation in lookup.unknown if citation not in lookup.held]
+    return lookup
 
 
 def name_of(source: str) -> str:
@@ -116,9 +116,9 @@ def name_of(source: str) -> str:
     return name
 
 
-def _named(one: Citation, ctx: BranchContext[Any]) -> tuple[Citation, bool]:
+def _target(citation: Citation, ctx: BranchContext[Any]) -> tuple[Citation, bool]:
     """Return a citation with its source's name as the run has it, and whether that is a file of the task."""
-    source = name_of(one.source)
+    source = name_of(citation.source)
     is_file = any(ref.name == source for ref in ctx.manifest.files)
     # In the run's folder a name with folders may be another file's.
     if not is_file and not is_address(source) and not ("/" in source and _holds(ctx, FOLDER_FILES)):
@@ -128,45 +128,45 @@ def _named(one: Citation, ctx: BranchContext[Any]) -> tuple[Citation, bool]:
         inside = [ref.name for ref in ctx.manifest.files if f" {ref.name}," in f" {source},"]
         if len(inside) == 1:
             rest = source.partition(inside[0])[2].strip(" ,")
-            place = one.place or (rest if parse_place(rest) is not None else "")
-            return one.model_copy(update={"source": inside[0], "place": place}), True
-    return (one if source == one.source else one.model_copy(update={"source": source})), is_file
+            place = citation.place or (rest if parse_place(rest) is not None else "")
+            return citation.model_copy(update={"source": inside[0], "place": place}), True
+    return (citation if source == citation.source else citation.model_copy(update={"source": source})), is_file
 
 
 async def _in_files(
-    quoted: Sequence[tuple[Citation, Citation]], shown: Sequence[Output], ctx: BranchContext[Any], found: LookupResult
+    pairs: Sequence[tuple[Citation, Citation]], calls: Sequence[Output], ctx: BranchContext[Any], lookup: LookupResult
 ) -> None:
     """Look up those from files of the task and from pages, by the tool."""
-    if not quoted or not _holds(ctx, CHECK):
+    if not pairs or not _holds(ctx, CHECK):
         return
-    outcome = await ctx.call_tool(CHECK, quotes=[named.model_dump(mode="json") for _, named in quoted])
+    outcome = await ctx.call_tool(CHECK, quotes=[target.model_dump(mode="json") for _, target in pairs])
     stands = outcome.value if outcome.ok and isinstance(outcome.value, list) else []
-    for (one, named), place in zip(quoted, stands, strict=False):
+    for (citation, target), place in zip(pairs, stands, strict=False):
         if place is False:
-            found.misquoted.append(one)
+            lookup.misquoted.append(citation)
         elif place is not None:
-            found.held[one] = named.model_copy(update={"place": place}) if isinstance(place, str) else named
-        elif any(output.shows(named.source) for output in shown):
-            found.held[one] = named  # words in a picture: nobody but a model can look them up
+            lookup.held[citation] = target.model_copy(update={"place": place}) if isinstance(place, str) else target
+        elif any(output.shows(target.source) for output in calls):
+            lookup.held[citation] = target  # words in a picture: nobody but a model can look them up
 
 
-async def _in_folder(asked: Sequence[Citation], ctx: BranchContext[Any], found: LookupResult) -> None:
+async def _in_folder(citations: Sequence[Citation], ctx: BranchContext[Any], lookup: LookupResult) -> None:
     make = ctx.run.services.environments.get(FOLDER_FILES)
     if make is None or not _holds(ctx, FOLDER_FILES):
         return
     # Workers name the tools and actions that said it: these are no files.
-    named = {*ctx.manifest.tools, *ctx.manifest.agents}
+    names = {*ctx.manifest.tools, *ctx.manifest.agents}
     actions = tuple(f"{name}_" for name in ctx.run.services.environments)
-    asked = [one for one in asked if one.source not in named and not one.source.startswith(actions)]
+    citations = [claim for claim in citations if claim.source not in names and not claim.source.startswith(actions)]
     files = make()
     outcomes = await ctx.perform_all(
-        [action_effect(files, "read", {"path": one.source, "part": one.place}, role=ctx.role) for one in asked]
+        [action_effect(files, "read", {"path": row.source, "part": row.place}, role=ctx.role) for row in citations]
     )
-    for one, outcome in zip(asked, outcomes, strict=True):
-        if outcome.ok and stands_in_blocks(one.quote, outcome.blocks()):
-            found.held[one] = one
+    for citation, outcome in zip(citations, outcomes, strict=True):
+        if outcome.ok and stands_in_blocks(citation.quote, outcome.blocks()):
+            lookup.held[citation] = citation
         elif outcome.ok or ctx.manifest.checks < SORTED:
-            found.misquoted.append(one)
+            lookup.misquoted.append(citation)
 
 
 # -- what the run was given and shown ----------------------------------------------------------------------------------
@@ -195,15 +195,15 @@ class _Piece(NamedTuple):
 
 def _pieces(ctx: BranchContext[Any]) -> list[_Piece]:
     """Return what was given and shown, without what the agent itself and the framework say."""
-    found = []
+    pieces = []
     results = ctx.seen.results
     silent = {*SILENT, JUDGE, *(effect.name for effect, _ in results if effect.purpose == FINISH)}
-    for one in outputs(ctx):
-        brief = one.name in PROGRAMS and len(one.text) <= MOST_RESULT
+    for output in outputs(ctx):
+        brief = output.name in PROGRAMS and len(output.text) <= MOST_RESULT
         # A program of an agent that acts by programs may hold the very answer that is checked.
-        asked = one.asked if one.name in PROGRAMS - {PROGRAM} else ""
-        for origin, text in one.pieces if one.name not in silent else ():
-            found.append(_Piece(origin, frozenset({one.name, origin.ref}), text, asked, brief))
+        program = output.asked if output.name in PROGRAMS - {PROGRAM} else ""
+        for origin, text in output.pieces if output.name not in silent else ():
+            pieces.append(_Piece(origin, frozenset({output.name, origin.ref}), text, program, brief))
     for effect, outcome in results:
         if not outcome.ok or effect.name in silent:
             continue
@@ -211,50 +211,50 @@ def _pieces(ctx: BranchContext[Any]) -> list[_Piece]:
             name = str(effect.arguments.get("name", effect.name))
             result = AgentResult.model_validate(outcome.value)
             texts = [result.answer, result.report, canonical_json(result.output)]
-            texts += [one.quote for one in result.sources]
-            found += [_Piece(Source(kind="agent", ref=name), frozenset({name, effect.name}), text) for text in texts]
+            texts += [source.quote for source in result.sources]
+            pieces += [_Piece(Source(kind="agent", ref=name), frozenset({name, effect.name}), text) for text in texts]
             continue
-        called = effect.called or effect.name
-        for origin, text in pieces_of(called, outcome):
-            found.append(_Piece(origin, frozenset({origin.ref, called, effect.name}), text))
+        source_name = effect.called or effect.name
+        for origin, text in pieces_of(source_name, outcome):
+            pieces.append(_Piece(origin, frozenset({origin.ref, source_name, effect.name}), text))
     for block in ctx.seen.shown:
-        shown = block.source
-        if shown is None or shown.kind == "prompt" or block.trust is Trust.SYSTEM or shown.ref in silent:
+        place = block.source
+        if place is None or place.kind == "prompt" or block.trust is Trust.SYSTEM or place.ref in silent:
             continue
-        found.append(_Piece(shown, frozenset({shown.ref, shown.kind}), without_numbers(block)))
-    return found
+        pieces.append(_Piece(place, frozenset({place.ref, place.kind}), without_numbers(block)))
+    return pieces
 
 
-def _sort_others(others: Sequence[Citation], ctx: BranchContext[Any], found: LookupResult) -> None:
+def _sort_others(citations: Sequence[Citation], ctx: BranchContext[Any], lookup: LookupResult) -> None:
     """Sort those that neither the tool nor the folder could tell of, by what the run was given and shown."""
-    if not others:
+    if not citations:
         return
-    shown, pieces = outputs(ctx), _pieces(ctx)
-    told = {_key(one) for one in ctx.seen.refs if one}
-    user = [ctx.manifest.task, *(one.task for one in ctx.manifest.earlier)]
+    calls, pieces = outputs(ctx), _pieces(ctx)
+    refs = {_key(ref) for ref in ctx.seen.refs if ref}
+    user = [ctx.manifest.task, *(turn.task for turn in ctx.manifest.earlier)]
     user += [piece.text for piece in pieces if piece.origin.kind == "human"]
-    for one in others:
-        named, is_file = _named(one, ctx)
-        quote, key = one.quote.strip(), _key(named.source)
-        there = [piece for piece in pieces if key in map(_key, piece.names)]
+    for citation in citations:
+        target, is_file = _target(citation, ctx)
+        quote, key = citation.quote.strip(), _key(target.source)
+        matches = [piece for piece in pieces if key in map(_key, piece.names)]
         # A file that was only listed was not read: what is read has a place.
-        texts = [piece.text for piece in there if piece.origin.place or piece.origin.kind != "file"]
-        read = [piece for piece in pieces if piece.read_by_program(named.source)]
-        seen = bool(texts or read) or (key in told and not is_file)
-        if is_file or is_address(named.source):
-            seen = seen or any(output.shows(named.source) for output in shown)
+        texts = [piece.text for piece in matches if piece.origin.place or piece.origin.kind != "file"]
+        read = [piece for piece in pieces if piece.read_by_program(target.source)]
+        seen = bool(texts or read) or (key in refs and not is_file)
+        if is_file or is_address(target.source):
+            seen = seen or any(output.shows(target.source) for output in calls)
         if seen and texts and quote and not is_file:
-            seen = any(stands_in_blocks(quote, [TextBlock(text=one)]) or stands_on_page(quote, one) for one in texts)
+            seen = any(stands_in_blocks(quote, [TextBlock(text=text)]) or stands_on_page(quote, text) for text in texts)
             if not seen and not read:
-                found.misquoted.append(one)
+                lookup.misquoted.append(citation)
                 continue
         if seen and read and quote and not is_file:
             seen = any(alike(quote, text) for piece in read for text in (piece.text, piece.asked))
-        held = named if seen else _by_words(quote, user, pieces)
-        if held is None:
-            found.unknown.append(one)
+        support = target if seen else _by_words(quote, user, pieces)
+        if support is None:
+            lookup.unknown.append(citation)
         else:
-            found.held[one] = held
+            lookup.held[citation] = support
 
 
 def _by_words(quote: str, user: Sequence[str], pieces: Sequence[_Piece]) -> Citation | None:
@@ -265,8 +265,8 @@ def _by_words(quote: str, user: Sequence[str], pieces: Sequence[_Piece]) -> Cita
         return Citation(source=TASK, quote=quote)
     long = len(quote.split()) >= FEW_WORDS
     # What an agent said, or remembers, is no source by itself.
-    there = (one for one in pieces if one.origin.kind in _GIVING and (one.brief or long) and alike(quote, one.text))
-    source = next(there, None)
+    fits = (part for part in pieces if part.origin.kind in _GIVING and (part.brief or long) and alike(quote, part.text))
+    source = next(fits, None)
     return None if source is None else Citation(source=source.origin.ref, quote=quote)
 
 
@@ -286,18 +286,18 @@ def stands_on_page(words: str, text: str) -> bool:
     return alike(_NOT_WORDS.sub(" ", words), _NOT_WORDS.sub(" ", text))
 
 
-def whole_lines(held: Sequence[Citation], ctx: BranchContext[Any]) -> list[str]:
+def whole_lines(citations: Sequence[Citation], ctx: BranchContext[Any]) -> list[str]:
     """Return the lines and rows, whole, in which quotes stand, as far as an agent was given them."""
     texts: dict[str, list[str]] = {}
     for output in outputs(ctx):
         for source, text in output.pieces:
             texts.setdefault(source.ref, []).append(text)
-    found = []
-    for one in held:
-        for text in texts.get(one.source, ()) if one.quote else ():
+    passages = []
+    for citation in citations:
+        for text in texts.get(citation.source, ()) if citation.quote else ():
             lines = text.split("\n")
-            found += ["\n".join(lines[first - 1 : last]) for first, last in lines_of(one.quote, text)]
-    return found
+            passages += ["\n".join(lines[first - 1 : last]) for first, last in lines_of(citation.quote, text)]
+    return passages
 
 
 def _holds(ctx: BranchContext[Any], name: str) -> bool:

@@ -31,10 +31,10 @@ class CodeReply:
 def written(text: str) -> CodeReply:
     """Return the programs of a reply: its blocks fenced as Python, else those without a language."""
     blocks = [match for match in FENCE.finditer(text) if match["inside"].strip()]
-    named = [match for match in blocks if match["language"].casefold() in PYTHON]
-    chosen = named or [match for match in blocks if not match["language"]]
-    cut = bool(chosen) and chosen[-1]["open"] is not None
-    return CodeReply(tuple(match["inside"] for match in chosen), FENCE.sub("\n", text).strip(), cut)
+    python_blocks = [match for match in blocks if match["language"].casefold() in PYTHON]
+    programs = python_blocks or [match for match in blocks if not match["language"]]
+    cut = bool(programs) and programs[-1]["open"] is not None
+    return CodeReply(tuple(match["inside"] for match in programs), FENCE.sub("\n", text).strip(), cut)
 
 
 @dataclass

@@ -60,33 +60,33 @@ class Compaction:
     async def __call__(self, state: State, ctx: BranchContext[Any]) -> State:
         # A fork's model may have another window than its parent's, and a later version may count otherwise: what was
         # done is done again, nothing else.
-        given = settled(ctx)
-        asked = given is not None and given.effect.get("purpose") == PURPOSE
+        record = settled(ctx)
+        is_summary = record is not None and record.effect.get("purpose") == PURPOSE
         # In estimated tokens, of which the window holds as many as the last request's count says, or a refusal.
         room = int((self.window - self.reply) / (state.scale if ctx.manifest.checks >= PAGES_ONCE else 1))
         prompt = min(room, state.ceiling or room)
         room = prompt - state.overhead
-        if state.ended or (estimate_messages_tokens(state.messages) <= room * FULL and not asked):
+        if state.ended or (estimate_messages_tokens(state.messages) <= room * FULL and not is_summary):
             return state
         head, rest = state.messages[: state.head], state.messages[state.head :]
-        words, summary, steps = _parted(rest)
+        words, summary, steps = _split(rest)
         longest = min(SUMMARY_TOKENS, max(64, self.window // 10))
         left = int(room * KEPT) - estimate_messages_tokens(head) - longest
         words, former = _newest_words(words, left)
-        fixed = estimate_messages_tokens((*head, *words))
-        left = int(room * KEPT) - fixed - longest
-        kept = _kept(steps, _ends(rest), left)
-        there = {*map(id, kept)}
-        dropped = [*former, *(step for step in steps if id(step) not in there)]
-        if asked and not dropped:
-            dropped, kept = steps[:-1], steps[-1:]
-        if dropped and given is not None and not asked:
-            summary = (_summary_of(summary, dropped, _listed(summary, dropped, longest)),)
-        elif dropped or asked:
-            summary = (await self._summarise(summary, dropped, longest, prompt, ctx),)
-        fits = int(room * FULL) - fixed - estimate_messages_tokens(summary)
-        shorter = shortened([message for step in kept for message in step], fits)
-        messages = (*head, *summary, *_in_order(rest, words, kept, shorter))
+        head_tokens = estimate_messages_tokens((*head, *words))
+        left = int(room * KEPT) - head_tokens - longest
+        survivors = _survivors(steps, _ends(rest), left)
+        ids = {*map(id, survivors)}
+        former_steps = [*former, *(step for step in steps if id(step) not in ids)]
+        if is_summary and not former_steps:
+            former_steps, survivors = steps[:-1], steps[-1:]
+        if former_steps and record is not None and not is_summary:
+            summary = (_summary_of(summary, former_steps, _list(summary, former_steps, longest)),)
+        elif former_steps or is_summary:
+            summary = (await self._summarise(summary, former_steps, longest, prompt, ctx),)
+        fits = int(room * FULL) - head_tokens - estimate_messages_tokens(summary)
+        shorter = shortened([message for step in survivors for message in step], fits)
+        messages = (*head, *summary, *_in_order(rest, words, survivors, shorter))
         return state.model_copy(update={"messages": messages, "compactions": state.compactions + 1})
 
     async def _summarise(
@@ -98,39 +98,39 @@ class Compaction:
         ctx: BranchContext[Any],
     ) -> Message:
         """Return the message in place of steps: the summariser's words, or a list where nobody may be asked."""
-        one = self.summariser
-        dropped = [*summary, *(message for step in steps for message in step)]
-        reply = min(longest, one.settings.max_tokens or longest)
-        asked = system_message(one.prompt.render(task=self.task, max_words=int(reply * _WORDS_PER_TOKEN)))
+        summariser = self.summariser
+        messages = [*summary, *(message for step in steps for message in step)]
+        reply = min(longest, summariser.settings.max_tokens or longest)
+        order = system_message(summariser.prompt.render(task=self.task, max_words=int(reply * _WORDS_PER_TOKEN)))
         # Its own window may be larger: but what it has to read is never more than what did not fit.
-        room = int(min(one.window - reply, prompt) * FULL) - estimate_messages_tokens((asked,))
-        shown = Message(role="user", content=steps_as_blocks(shortened(dropped, room)))
+        room = int(min(summariser.window - reply, prompt) * FULL) - estimate_messages_tokens((order,))
+        message = Message(role="user", content=steps_as_blocks(shortened(messages, room)))
         outcome = await ctx.perform(
             model_effect(
-                one.model,
-                (asked, shown),
-                one.settings.model_copy(update={"max_tokens": reply}),
-                one.content_hash,
+                summariser.model,
+                (order, message),
+                summariser.settings.model_copy(update={"max_tokens": reply}),
+                summariser.content_hash,
                 role="summariser",
                 purpose=PURPOSE,
-                provenance=provenance_of(shown.content),
+                provenance=provenance_of(message.content),
             )
         )
         text = outcome.response.text.strip() if outcome.ok else ""
         if not text:
-            text = _listed(summary, steps, longest)
+            text = _list(summary, steps, longest)
         return _summary_of(summary, steps, _fitting(text, longest))
 
 
 def _summary_of(summary: Sequence[Message], steps: Sequence[Sequence[Message]], text: str) -> Message:
     """Return a text as the message in place of steps, trusted no further than what it speaks of."""
-    dropped = [*summary, *(message for step in steps for message in step)]
-    trust = lowest(Trust.AGENT, *(block.trust for message in dropped for block in message.content))
+    messages = [*summary, *(message for step in steps for message in step)]
+    trust = lowest(Trust.AGENT, *(block.trust for message in messages for block in message.content))
     block = TextBlock(text=f"Summary of earlier steps:\n{text}", source=Source(kind="memory"), trust=trust)
     return Message(role="user", content=(block,), name=_NAME)
 
 
-def _parted(messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Message, ...], list[list[Message]]]:
+def _split(messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Message, ...], list[list[Message]]]:
     """Return the user's words, the summary so far, and the steps: each a decision with all its results."""
     words: list[Message] = []
     summary: list[Message] = []
@@ -149,16 +149,16 @@ def _parted(messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Mes
 
 def _is_words(message: Message) -> bool:
     """Return True for a message with the user's words alone: the task of a later turn, or what was told."""
-    said = all(block.source is not None and block.source.kind == "human" for block in message.content)
-    return message.role == "user" and (message.name == TASK or (said and message.name is None))
+    is_human = all(block.source is not None and block.source.kind == "human" for block in message.content)
+    return message.role == "user" and (message.name == TASK or (is_human and message.name is None))
 
 
 def _newest_words(words: Sequence[Message], tokens: int) -> tuple[tuple[Message, ...], list[list[Message]]]:
     """Return the newest words of a session that fit, and the older ones; without later turns all stay."""
-    if not any(one.name == TASK for one in words):
+    if not any(message.name == TASK for message in words):
         return tuple(words), []
-    kept = [step[0] for step in _newest([[one] for one in words], tokens)]
-    return tuple(kept), [[one] for one in words[: len(words) - len(kept)]]
+    newest = [step[0] for step in _newest([[message] for message in words], tokens)]
+    return tuple(newest), [[message] for message in words[: len(words) - len(newest)]]
 
 
 def _ends(messages: Sequence[Message]) -> set[int]:
@@ -166,7 +166,7 @@ def _ends(messages: Sequence[Message]) -> set[int]:
     return {id(before) for before, message in pairwise(messages) if message.name == TASK}
 
 
-def _kept(steps: Sequence[list[Message]], ends: set[int], tokens: int) -> list[list[Message]]:
+def _survivors(steps: Sequence[list[Message]], ends: set[int], tokens: int) -> list[list[Message]]:
     """Return the steps that stay: the answers of earlier turns, if all have room, and the newest; the last one always.
 
     Args:
@@ -178,49 +178,49 @@ def _kept(steps: Sequence[list[Message]], ends: set[int], tokens: int) -> list[l
     left = tokens - estimate_messages_tokens([message for step in answers for message in step])
     if not answers or left < 0:
         return _newest(steps, tokens)
-    others = [step for step in steps if id(step[-1]) not in ends]
-    newest = _fitting_steps(others, left) if steps[-1] is answers[-1] else _newest(others, left)
-    there = {*map(id, (*answers, *newest))}
-    return [step for step in steps if id(step) in there]
+    rest = [step for step in steps if id(step[-1]) not in ends]
+    newest = _fitting_steps(rest, left) if steps[-1] is answers[-1] else _newest(rest, left)
+    ids = {*map(id, (*answers, *newest))}
+    return [step for step in steps if id(step) in ids]
 
 
 def _in_order(
-    messages: Sequence[Message], words: Sequence[Message], kept: list[list[Message]], shorter: Sequence[Message]
+    messages: Sequence[Message], words: Sequence[Message], steps: list[list[Message]], shorter: Sequence[Message]
 ) -> list[Message]:
     """Return what is kept: the user's words before the steps, in a session each task before its own."""
-    if not any(one.name == TASK for one in words):
+    if not any(message.name == TASK for message in words):
         return [*words, *shorter]
     place = {id(message): number for number, message in enumerate(messages)}
-    found = [(place[id(one)], one) for one in words]
-    found += [(place[id(was)], one) for was, one in zip((m for step in kept for m in step), shorter, strict=True)]
-    return [one for _, one in sorted(found, key=lambda pair: pair[0])]
+    places = [(place[id(message)], message) for message in words]
+    places += [(place[id(was)], entry) for was, entry in zip((m for step in steps for m in step), shorter, strict=True)]
+    return [message for _, message in sorted(places, key=lambda pair: pair[0])]
 
 
 def _newest(steps: Sequence[list[Message]], tokens: int) -> list[list[Message]]:
     """Return the newest steps that fit; the last one always stays."""
-    kept = _fitting_steps(steps, tokens)
-    return kept or [*steps[-1:]]
+    fitting = _fitting_steps(steps, tokens)
+    return fitting or [*steps[-1:]]
 
 
 def _fitting_steps(steps: Sequence[list[Message]], tokens: int) -> list[list[Message]]:
-    kept: list[list[Message]] = []
+    fitting: list[list[Message]] = []
     for step in reversed(steps):
         tokens -= estimate_messages_tokens(step)
         if tokens < 0:
             break
-        kept.insert(0, step)
-    return kept
+        fitting.insert(0, step)
+    return fitting
 
 
 def shortened(messages: list[Message], tokens: int) -> tuple[Message, ...]:
     """Cut the longest texts until the messages fit, evenly; nothing is left out as a whole."""
-    found = tuple(messages)
-    blocks = [block for message in found for block in message.content]
+    shorter = tuple(messages)
+    blocks = [block for message in shorter for block in message.content]
     limit = max((len(block.text) for block in blocks if isinstance(block, TextBlock)), default=0)
-    while estimate_messages_tokens(found) > tokens and limit > SHORTEST:
+    while estimate_messages_tokens(shorter) > tokens and limit > SHORTEST:
         limit = max(SHORTEST, int(limit * 0.7))
-        found = tuple(_cut(message, limit) for message in messages)
-    return found
+        shorter = tuple(_cut(message, limit) for message in messages)
+    return shorter
 
 
 def _cut(message: Message, limit: int) -> Message:
@@ -250,17 +250,17 @@ def steps_as_blocks(messages: Sequence[Message]) -> tuple[Block, ...]:
             blocks += [block_from("The agent wrote:", trust=Trust.SYSTEM), *message.content]
             for call in message.tool_calls:
                 names[call.id] = call.name
-                blocks.append(block_from(f"The agent called {_shown(call)}", trust=Trust.AGENT))
+                blocks.append(block_from(f"The agent called {_rendering(call)}", trust=Trust.AGENT))
         elif message.role == "tool":
-            how = "failed" if message.is_error else "gave"
+            verb = "failed" if message.is_error else "gave"
             name = names.get(message.tool_call_id or "", message.name or "a tool")
-            blocks += [block_from(f"{name} {how}:", trust=Trust.SYSTEM), *message.content]
+            blocks += [block_from(f"{name} {verb}:", trust=Trust.SYSTEM), *message.content]
         else:
             blocks += message.content
     return tuple(blocks)
 
 
-def _shown(call: ToolCall) -> str:
+def _rendering(call: ToolCall) -> str:
     arguments = (
         call.arguments
         if isinstance(call.arguments, str)
@@ -269,17 +269,17 @@ def _shown(call: ToolCall) -> str:
     return f"{call.name}({arguments})"
 
 
-def _listed(summary: tuple[Message, ...], steps: Sequence[Sequence[Message]], tokens: int) -> str:
+def _list(summary: tuple[Message, ...], steps: Sequence[Sequence[Message]], tokens: int) -> str:
     """List what was done, a line a call, the newest ones: the summary where no model may be asked for one."""
     lines = [line for message in summary for line in message.text.splitlines()[1:]]
     for step in steps:
         results = {message.tool_call_id: message for message in step if message.role == "tool"}
-        lines += [f"- asked: {' '.join(one.text.split())[:160]}" for one in step if one.name == TASK]
+        lines += [f"- asked: {' '.join(message.text.split())[:160]}" for message in step if message.name == TASK]
         for message in step:
             for call in message.tool_calls:
                 result = results.get(call.id)
-                said = " ".join(result.text.split())[:160] if result is not None else ""
-                lines.append(f"- {_shown(call)[:160]}: {said}")
+                gist = " ".join(result.text.split())[:160] if result is not None else ""
+                lines.append(f"- {_rendering(call)[:160]}: {gist}")
     while lines and estimate_text_tokens("\n".join(lines)) > tokens:
         lines.pop(0)
     return "\n".join(lines)

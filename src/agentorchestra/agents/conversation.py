@@ -36,14 +36,14 @@ def conversation(ctx: BranchContext[Any], *, native: bool) -> tuple[Message, ...
     begins = begun_with(ctx)
     if begins is None or ctx.manifest.memory:
         return ()
-    messages = tuple(one for one in begins.messages if one.role != "system")
+    messages = tuple(message for message in begins.messages if message.role != "system")
     return messages if native or not begins.native else in_words(messages)
 
 
 def files_in_conversation(ctx: BranchContext[Any]) -> frozenset[str]:
     """Return the names of the files of which a part stands in the conversation that an agent goes on with."""
-    sources = [block.source for one in conversation(ctx, native=True) for block in one.content]
-    return frozenset(one.ref for one in sources if one is not None and one.kind == "file" and one.place)
+    sources = [block.source for message in conversation(ctx, native=True) for block in message.content]
+    return frozenset(source.ref for source in sources if source is not None and source.kind == "file" and source.place)
 
 
 def turn_messages(order: Block, context: Sequence[Block]) -> tuple[Message, ...]:
@@ -54,15 +54,15 @@ def turn_messages(order: Block, context: Sequence[Block]) -> tuple[Message, ...]
 
 def in_words(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Return messages for a model that takes no native calls: calls and results in words, each with its trust."""
-    written: list[Message] = []
+    native: list[Message] = []
     for message in messages:
         if message.role == "tool":
             head = TextBlock(text=f"Result of {message.name} ({message.tool_call_id}):", trust=Trust.SYSTEM)
-            written.append(Message(role="user", content=(head, *message.content)))
+            native.append(Message(role="user", content=(head, *message.content)))
         elif message.tool_calls:
-            called = [f"Called {one.name} ({one.id}): {one.arguments}" for one in message.tool_calls]
-            words = TextBlock(text="\n".join(called), trust=Trust.AGENT)
-            written.append(Message(role="assistant", content=(*message.content, words)))
+            lines = [f"Called {call.name} ({call.id}): {call.arguments}" for call in message.tool_calls]
+            words = TextBlock(text="\n".join(lines), trust=Trust.AGENT)
+            native.append(Message(role="assistant", content=(*message.content, words)))
         else:
-            written.append(message)
-    return tuple(written)
+            native.append(message)
+    return tuple(native)

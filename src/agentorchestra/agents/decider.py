@@ -81,10 +81,10 @@ class ModelDecider:
 
     async def __call__(self, state: State, view: list[Seen], ctx: BranchContext[Any]) -> Decision:
         final = bool(state.must_answer)
-        heard = tuple(Message(role="user", content=seen.blocks) for seen in view if seen.keep)
-        shown = [block for seen in view if not seen.keep for block in seen.blocks]
+        lasting = tuple(Message(role="user", content=seen.blocks) for seen in view if seen.keep)
+        blocks = [block for seen in view if not seen.keep for block in seen.blocks]
         tail = TextBlock(text=self.tail(state, view), source=Source(kind="prompt"), trust=Trust.SYSTEM)
-        messages = (*state.messages, *heard, Message(role="user", content=(*shown, tail)))
+        messages = (*state.messages, *lasting, Message(role="user", content=(*blocks, tail)))
         schemas = self.tools.schemas(state.opened)
         settings = self.settings
         if final and self.keeps_tools:  # the front of the prompt stays as it is, for the provider's cache
@@ -116,15 +116,15 @@ class ModelDecider:
             )
         )
         if outcome.status == "limited":
-            return Decision(limited=outcome.error, heard=heard)
+            return Decision(limited=outcome.error, heard=lasting)
         if not outcome.ok:
             too_long = outcome.error_type == ModelContextError.__name__
             overflow = estimate_input_tokens(request) if too_long else 0
-            return Decision(problem=outcome.error, heard=heard, final=final, overflow=overflow, finish=self.finish)
-        decision = self._interpret(state, outcome, ctx, provenance, heard, final)
+            return Decision(problem=outcome.error, heard=lasting, final=final, overflow=overflow, finish=self.finish)
+        decision = self._interpret(state, outcome, ctx, provenance, lasting, final)
         if not any(call.name == self.finish for call in decision.tool_calls) and not (decision.ends and decision.words):
             ctx.no_answer()
-        beside = request.model_copy(update={"messages": messages[len(state.messages) + len(heard) :]})
+        beside = request.model_copy(update={"messages": messages[len(state.messages) + len(lasting) :]})
         scale = outcome.response.usage.input_tokens / estimate_input_tokens(request)
         scale = scale if 0.4 <= scale <= 3 else 0.0  # some servers do not count what they have cached
         return decision.model_copy(update={"overhead": estimate_input_tokens(beside), "scale": scale})
@@ -135,7 +135,7 @@ class ModelDecider:
         outcome: Outcome,
         ctx: BranchContext[Any],
         provenance: tuple[Provenance, ...],
-        heard: tuple[Message, ...],
+        messages: tuple[Message, ...],
         final: bool,
     ) -> Decision:
         response = outcome.response
@@ -144,32 +144,32 @@ class ModelDecider:
         reply = read_reply(response, schemas, native=self.native, finish=self.finish, former=former)
         fields, calls, problem = self.read(reply, response, state, final=final)
         effects = []
-        dropped: dict[str, tuple[str, ...]] = {}
+        left_out: dict[str, tuple[str, ...]] = {}
         last = calls[-1].arguments if calls else ""
-        broken = reply.incomplete and bool(calls) and last == reply.calls[-1].arguments
-        cut = self.cut_at(response) if broken or not calls or (former and isinstance(last, str)) else 0
+        is_cut = reply.incomplete and bool(calls) and last == reply.calls[-1].arguments
+        cut = self.cut_at(response) if is_cut or not calls or (former and isinstance(last, str)) else 0
         for index, call in enumerate(calls):
             effect = self.effect(call, ctx, provenance, final=final, open_names=state.opened)
-            unread = broken and call is calls[-1]
-            if effect.invalid is not None and not unread:
-                effect, missing = self._mended(call, effect, ctx, provenance, state, final=final)
-                dropped |= {call.id: missing} if missing else {}
-            if call is calls[-1] and (unread or (cut and effect.invalid is not None)):
-                why = f"your reply was cut at {cut} tokens within this call" if cut else f"{call.name}: {UNREAD}"
-                effect = effect.model_copy(update={"invalid": why})
-            if repaired := reply.repair_of(call):
-                effect = effect.model_copy(update={"repaired": repaired})
+            is_unread = is_cut and call is calls[-1]
+            if effect.invalid is not None and not is_unread:
+                effect, missing = self._mend(call, effect, ctx, provenance, state, final=final)
+                left_out |= {call.id: missing} if missing else {}
+            if call is calls[-1] and (is_unread or (cut and effect.invalid is not None)):
+                reason = f"your reply was cut at {cut} tokens within this call" if cut else f"{call.name}: {UNREAD}"
+                effect = effect.model_copy(update={"invalid": reason})
+            if repair := reply.repair_of(call):
+                effect = effect.model_copy(update={"repaired": repair})
             if index >= self.max_calls:
                 effect = effect.model_copy(
                     update={"invalid": f"too many calls in one step: at most {self.max_calls} are executed"}
                 )
             effects.append(effect)
-        said = fields or {}
+        thoughts = fields or {}
         plain = self.plain and not calls and response.finish_reason == "stop" and self.worded(reply, fields)
-        finish = next((one for one in self.tools.schemas(state.opened) if one.name == self.finish), None)
-        undone = ""
+        finish = next((schema for schema in self.tools.schemas(state.opened) if schema.name == self.finish), None)
+        leftover = ""
         if plain and self.text_ends:
-            undone = ("" if former else reply.problem) or open_work(state, ctx, finish)
+            leftover = ("" if former else reply.problem) or open_work(state, ctx, finish)
         words = reply.words if self.native else reply.text
         text = TextBlock(text=words, source=Source(kind="agent", ref=ctx.actor), trust=outcome.trust)
         message = Message(
@@ -179,23 +179,23 @@ class ModelDecider:
             thoughts=response.thoughts,
         )
         return Decision(
-            thinking=_thought(reply, fields),
-            evaluation=str(said.get("evaluation_previous_goal") or ""),
-            memory=str(said.get("memory") or ""),
-            next_goal=str(said.get("next_goal") or ""),
+            thinking=_thoughts(reply, fields),
+            evaluation=str(thoughts.get("evaluation_previous_goal") or ""),
+            memory=str(thoughts.get("memory") or ""),
+            next_goal=str(thoughts.get("next_goal") or ""),
             message=message if message.content or message.tool_calls else None,
             tool_calls=calls,
             calls=tuple(effects),
-            heard=heard,
-            problem=undone or problem,
+            heard=messages,
+            problem=leftover or problem,
             final=final,
             native=self.native,
             words=answer_of(words, ctx) if plain else "",
-            ends=self.text_ends and not undone,
+            ends=self.text_ends and not leftover,
             refusal=refusal_of(response, ctx),
             troubled=bool(cut) or (not calls and (response.finish_reason == "content_filter" or not words.strip())),
             cut=cut,
-            dropped=dropped,
+            dropped=left_out,
             finish=self.finish,
         )
 
@@ -203,8 +203,8 @@ class ModelDecider:
         """Return the tokens at which a reply was cut; 0 for one that was not."""
         if response.finish_reason != "length":
             return 0
-        asked = self.last_request.settings.max_tokens if self.last_request is not None else None
-        return max(response.usage.output_tokens, asked or 1)
+        limit = self.last_request.settings.max_tokens if self.last_request is not None else None
+        return max(response.usage.output_tokens, limit or 1)
 
     def _roomier(self, request: ModelRequest, cut: int) -> ModelRequest:
         """Return the request with more room for its reply than the one before had, whose reply was cut."""
@@ -212,7 +212,7 @@ class ModelDecider:
         changes = {"least_tokens": room, "max_tokens": None if most is None else max(most, room)}
         return request.model_copy(update={"settings": request.settings.model_copy(update=changes)})
 
-    def _mended(
+    def _mend(
         self,
         call: ToolCall,
         effect: Effect,
@@ -223,18 +223,18 @@ class ModelDecider:
         final: bool,
     ) -> tuple[Effect, tuple[str, ...]]:
         """Return the effect of a call whose arguments do not fit, as it was plainly meant, and what it leaves out."""
-        schema = next((one for one in self.tools.schemas(state.opened) if one.name == call.name), None)
+        schema = next((schema for schema in self.tools.schemas(state.opened) if schema.name == call.name), None)
         former = ctx.manifest.checks < READ_WHOLE
         arguments = repair(call.arguments, schema.parameters, former=former) if schema is not None else None
         if schema is None or arguments is None:
             return effect, ()
         extra = tuple(unknown(arguments, schema.parameters))
         for names in ((), extra) if extra else ((),):
-            kept = {name: value for name, value in arguments.items() if name not in names}
-            again = call.model_copy(update={"arguments": kept})
-            tried = self.effect(again, ctx, provenance, final=final, open_names=state.opened)
-            if tried.invalid is None and (not names or harmless(tried)):
-                return tried, names
+            rest = {name: value for name, value in arguments.items() if name not in names}
+            again = call.model_copy(update={"arguments": rest})
+            attempt = self.effect(again, ctx, provenance, final=final, open_names=state.opened)
+            if attempt.invalid is None and (not names or harmless(attempt)):
+                return attempt, names
         return effect, ()
 
     def read(
@@ -290,10 +290,10 @@ class ModelDecider:
         return (), f"your reply called no tool; {ways}"
 
 
-def _thought(reply: ModelReply, fields: dict[str, Any] | None) -> str:
+def _thoughts(reply: ModelReply, fields: dict[str, Any] | None) -> str:
     """Return the reasoning of a reply: the field for it, else what the provider gives of it, else its words."""
-    said = fields or {}
-    return str(said.get("thinking") or said.get("thought") or reply.thoughts or ("" if fields else reply.text))
+    thoughts = fields or {}
+    return str(thoughts.get("thinking") or thoughts.get("thought") or reply.thoughts or ("" if fields else reply.text))
 
 
 def _unique(calls: tuple[ToolCall, ...], step_number: int) -> tuple[ToolCall, ...]:
@@ -301,13 +301,13 @@ def _unique(calls: tuple[ToolCall, ...], step_number: int) -> tuple[ToolCall, ..
     seen: set[str] = set()
     result = []
     for index, call in enumerate(calls):
-        one = call
+        last = call
         if not call.id or call.id in seen:
-            one = call.model_copy(update={"id": f"call_{step_number}_{index}"})
-        if not _is_json(one.arguments):
-            one = one.model_copy(update={"arguments": repr(one.arguments)})
-        seen.add(one.id)
-        result.append(one)
+            last = call.model_copy(update={"id": f"call_{step_number}_{index}"})
+        if not _is_json(last.arguments):
+            last = last.model_copy(update={"arguments": repr(last.arguments)})
+        seen.add(last.id)
+        result.append(last)
     return tuple(result)
 
 

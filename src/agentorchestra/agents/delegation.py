@@ -63,38 +63,23 @@ class DelegateTask:
         return tool_from_schema(self._delegate, schema, effect="composite", check=check, **rest)
 
     def _schema(self) -> ToolSchema:
+        part, names = "What the sub-agent is to do, and by what it is done.", {"type": "string", "enum": [*self.tools]}
+        needs = "What it needs to know: what was found, with its places; what was ruled out."
+        use = "What it may use, and nothing else."
         properties: dict[str, Any] = {
-            "task_instruction": {
-                "type": "string",
-                "minLength": 1,
-                "description": "What the sub-agent is to do, and by what it is done.",
-            },
-            "context": {
-                "type": "string",
-                "description": "What it needs to know: what was found, with its places; what was ruled out.",
-            },
-            "tools": {
-                "type": "array",
-                "items": {"type": "string", "enum": [*self.tools]},
-                "minItems": 1,
-                "description": "What it may use, and nothing else.",
-            },
+            "task_instruction": {"type": "string", "minLength": 1, "description": part},
+            "context": {"type": "string", "description": needs},
+            "tools": {"type": "array", "items": names, "minItems": 1, "description": use},
             "model": {"type": "string", "enum": [*self.models], "description": "Which model it is."},
         }
         if self.limits.context != "curated":
             del properties["context"]
         if len(self.models) < 2:
             del properties["model"]
-        return ToolSchema(
-            name=DELEGATE,
-            description="Have a sub-agent, made for this, do one part of the task.",
-            parameters={
-                "type": "object",
-                "properties": properties,
-                "required": [name for name in properties if name != "context"],
-                "additionalProperties": False,
-            },
-        )
+        required = [name for name in properties if name != "context"]
+        parameters = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+        purpose = "Have a sub-agent, made for this, do one part of the task."
+        return ToolSchema(name=DELEGATE, description=purpose, parameters=parameters)
 
     def _with_near(self, problem: str, arguments: dict[str, Any]) -> str:
         """Return a problem with the name that was probably meant."""
@@ -104,8 +89,6 @@ class DelegateTask:
         misspelt = [name for name in names if name not in valid and repr(name) in problem]
         near = [candidate for name in misspelt for candidate in nearest(name, valid)]
         return f"{problem}; did you mean {near[0]!r}?" if near else problem
-
-    # -- one delegation ------------------------------------------------------------------------------------------------
 
     async def _delegate(
         self, ctx: BranchContext[Any], task_instruction: str, tools: list[str], context: str = "", model: str = ""
@@ -192,8 +175,6 @@ class DelegateTask:
                 view = {"task": agent.effect["arguments"]["instruction"], **(back if isinstance(back, dict) else {})}
                 results.append((canonical_json(view), result_of(agent.outcome)))
         return results
-
-    # -- what comes back -----------------------------------------------------------------------------------------------
 
     async def _review(
         self, ctx: BranchContext[Any], child: AgentSpec, result: AgentResult, trace: Trace

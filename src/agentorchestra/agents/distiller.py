@@ -77,113 +77,113 @@ class Distiller:
 
     def check_options(self, options: Mapping[str, JsonValue], agents: Collection[str], model: str) -> None:
         try:
-            given = Material.model_validate(options)
+            material = Material.model_validate(options)
         except ValidationError as exc:
             first = exc.errors()[0]
-            where = ".".join(map(str, first["loc"]))
+            place = ".".join(map(str, first["loc"]))
             raise SettingsError(
-                f"{NAME} reads recorded runs from its options, and {where} is none: {first['msg']}; "
+                f"{NAME} reads recorded runs from its options, and {place} is none: {first['msg']}; "
                 "`agentorchestra evolve tips` gives it those of the workspace"
             ) from None
-        if not given.runs:
+        if not material.runs:
             raise SettingsError(f"{NAME} was given no runs to learn from; name some: `agentorchestra evolve tips RUN`")
 
     async def __call__(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
         """Ask for tips, write down those that rest on lines of the runs."""
-        given = Material.model_validate(ctx.manifest.options)
-        trust = min((one.trust for one in given.runs), key=lambda one: one.rank)
-        about = "\n".join(dict.fromkeys(one.task for one in given.runs))
+        material = Material.model_validate(ctx.manifest.options)
+        trust = min((run.trust for run in material.runs), key=lambda trust: trust.rank)
+        about = "\n".join(dict.fromkeys(run.task for run in material.runs))
         system = describe_memory("workflow", WorkflowMemory)
         memory = SessionMemory(ctx, kit, spec.name, Happening(about, trust), system, leads=True)
-        known = await memory.read(about, kinds=("insight",), scope="workspace", limit=_KNOWN)
+        entries = await memory.read(about, kinds=("insight",), scope="workspace", limit=_KNOWN)
         questioner = Questioner(ctx, kit, spec.role, spec.model)
-        values = {"most": MOST_TIPS, "known": len(known), "retired": len(given.retired)}
-        content = (*_shown(given), *_numbered(known))
+        values = {"most": MOST_TIPS, "known": len(entries), "retired": len(material.retired)}
+        content = (*_run_blocks(material), *_entry_blocks(entries))
         reply = await questioner.one(Question("distiller", _FORM, values, content, decides=True))
         if reply is None:
             status = limit_status(questioner.limited) if questioner.limited else RunStatus.FAILED
-            why = questioner.limited or "the model gave no tips in the form that was asked for, asked twice"
-            return AgentResult(status=status, report=why)
-        made_of = [Happening(about, trust), *(Happening(one.text, one.trust) for one in known)]
-        tips, refused = await self._written(reply["tips"], given, known, memory, made_of)
-        output: JsonValue = {"tips": [one.model_dump(mode="json") for one in tips], "refused": [*refused]}
+            reason = questioner.limited or "the model gave no tips in the form that was asked for, asked twice"
+            return AgentResult(status=status, report=reason)
+        made_of = [Happening(about, trust), *(Happening(entry.text, entry.trust) for entry in entries)]
+        tips, refusals = await self._written(reply["tips"], material, entries, memory, made_of)
+        output: JsonValue = {"tips": [tip.model_dump(mode="json") for tip in tips], "refused": [*refusals]}
         return AgentResult(answer=f"{len(tips)} written down", output=output)
 
     async def _written(
         self,
-        said: Sequence[dict[str, Any]],
-        given: Material,
-        known: Sequence[Entry],
+        written_tips: Sequence[dict[str, Any]],
+        material: Material,
+        entries: Sequence[Entry],
         memory: SessionMemory,
         made_of: Sequence[Happening],
     ) -> tuple[list[Tip], list[str]]:
         """Write tips down; return them, and why others were not."""
         tips: list[Tip] = []
-        refused: list[str] = []
-        done = {plain(one) for one in given.retired}
-        for one in said[:MOST_TIPS]:
-            text, kind = " ".join(str(one["text"]).split())[:LONGEST], one["kind"]
-            runs, evidence = _evidence(one["evidence"], given)
+        refusals: list[str] = []
+        done = {plain(text) for text in material.retired}
+        for tip in written_tips[:MOST_TIPS]:
+            text, kind = " ".join(str(tip["text"]).split())[:LONGEST], tip["kind"]
+            runs, evidence = _evidence(tip["evidence"], material)
             if not text or plain(text) in done:
-                refused.append(f"it was retired, or stands there already: {text}")
+                refusals.append(f"it was retired, or stands there already: {text}")
             elif not evidence:
-                refused.append(f"it rests on no line that was shown: {text}")
-            elif kind == "solution" and not any(each.succeeded for each in runs):
-                refused.append(f"a solution rests on a run that succeeded, and this one does not: {text}")
+                refusals.append(f"it rests on no line that was shown: {text}")
+            elif kind == "solution" and not any(run.succeeded for run in runs):
+                refusals.append(f"a solution rests on a run that succeeded, and this one does not: {text}")
             else:
                 done.add(plain(text))
-                number = one.get("same") or 0
-                numbered = enumerate(known, start=1)
-                same = [each for place, each in numbered if place == number or plain(each.text) == plain(text)]
+                number = tip.get("same") or 0
+                rows = enumerate(entries, start=1)
+                same = [entry for place, entry in rows if place == number or plain(entry.text) == plain(text)]
                 entry = await memory.write("insight", text, of=[*made_of, *same], same=same, evidence=evidence)
                 ref = f"{memory.ctx.run.id}:{entry.id}"
                 tips.append(Tip(ref=ref, kind=kind, text=text, evidence=evidence))
-        return tips, refused
+        return tips, refusals
 
 
 _KIND = {"type": "string", "enum": ["tip", "solution"]}
-_NUMBER = {"type": ["integer", "null"]} | {key: one for key, one in INTEGER.items() if key != "type"}
+_NUMBER = {"type": ["integer", "null"]} | {key: value for key, value in INTEGER.items() if key != "type"}
 _FORM = form(
     ("tips",), tips=list_of(form(("kind", "text", "evidence"), kind=_KIND, text=TEXT, evidence=TEXTS, same=_NUMBER))
 )
 
 
-def _shown(given: Material) -> list[TextBlock]:
+def _run_blocks(material: Material) -> list[TextBlock]:
     """Return runs as the model reads them, a block each, their lines numbered: `2.5` is line 5 of run 2."""
     blocks = []
-    for number, one in enumerate(given.runs, start=1):
-        score = "" if one.score is None else f", score {one.score:g} of 1"
-        lines = [f"Run {number}: it ended {one.status.value}{score}", f"Its task: {one.task}"]
-        lines += [f"[{number}.{place}] {line.text}" for place, line in enumerate(one.lines, start=1)]
-        lines.append(f"Its answer: {one.answer or 'none'}")
-        source = Source(kind="agent", ref=one.run)
-        blocks.append(TextBlock(text="\n".join(lines), source=source, trust=one.trust))
-    if given.retired:
-        text = "\n".join(["Retired, because they were of no use:", *(f"- {one}" for one in given.retired)])
+    for number, run in enumerate(material.runs, start=1):
+        score = "" if run.score is None else f", score {run.score:g} of 1"
+        lines = [f"Run {number}: it ended {run.status.value}{score}", f"Its task: {run.task}"]
+        lines += [f"[{number}.{place}] {line.text}" for place, line in enumerate(run.lines, start=1)]
+        lines.append(f"Its answer: {run.answer or 'none'}")
+        source = Source(kind="agent", ref=run.run)
+        blocks.append(TextBlock(text="\n".join(lines), source=source, trust=run.trust))
+    if material.retired:
+        text = "\n".join(["Retired, because they were of no use:", *(f"- {text}" for text in material.retired)])
         blocks.append(TextBlock(text=text, source=Source(kind="memory", ref="retired"), trust=Trust.UNTRUSTED))
     return blocks
 
 
-def _numbered(known: Sequence[Entry]) -> list[TextBlock]:
+def _entry_blocks(entries: Sequence[Entry]) -> list[TextBlock]:
     return [
-        TextBlock(text=f"[known {number}] {one.text}", source=Source(kind="memory", ref="insight"), trust=one.trust)
-        for number, one in enumerate(known, start=1)
+        TextBlock(text=f"[known {number}] {entry.text}", source=Source(kind="memory", ref="insight"), trust=entry.trust)
+        for number, entry in enumerate(entries, start=1)
     ]
 
 
-def _evidence(places: Sequence[Any], given: Material) -> tuple[list[Report], tuple[str, ...]]:
+def _evidence(places: Sequence[Any], material: Material) -> tuple[list[Report], tuple[str, ...]]:
     """Return the runs that places such as `2.5` are of, and the keys there; places that there are not count nothing."""
     runs: list[Report] = []
-    found: list[str] = []
-    for one in places:
-        run, _, line = str(one).strip(" []").partition(".")
-        if not (run.isdigit() and line.isdigit() and 0 < int(run) <= len(given.runs)):
+    texts: list[str] = []
+    for place in places:
+        run, _, line = str(place).strip(" []").partition(".")
+        if not (run.isdigit() and line.isdigit() and 0 < int(run) <= len(material.runs)):
             continue
-        report = given.runs[int(run) - 1]
+        report = material.runs[int(run) - 1]
         if 0 < int(line) <= len(report.lines):
             runs.append(report)
-            found.append(f"{report.run}{report.lines[int(line) - 1].key}")
-    return runs, tuple(dict.fromkeys(found))
+            texts.append(f"{report.run}{report.lines[int(line) - 1].key}")
+    return runs, tuple(dict.fromkeys(texts))
 
 
 def distiller() -> Agent:

@@ -76,25 +76,25 @@ async def build_agent(
     toolset, environments = await toolset_of(spec, ctx, kit, offered, own)
     model = model_of(spec, ctx)
     models = [*mixture] or [model]
-    asked = [request_settings(one, role_of(spec.role, ctx), ctx, kit) for one in models]
-    native = asked[0][0]
-    if any(one[0] is not native for one in asked):
+    requests = [request_settings(model, role_of(spec.role, ctx), ctx, kit) for model in models]
+    native = requests[0][0]
+    if any(request[0] is not native for request in requests):
         raise UsageError(
             f"parts.mixture names models that take native tool calls and others that do not: {', '.join(models)}; "
             "an agent's prompt is written for one kind, so name models of one kind"
         )
     before, begins = conversation(ctx, native=native and not code), begun_with(ctx)
-    told, sources = first_message(spec, ctx, kit, goes_on=bool(before))
-    agents = [one.schema for one in offered]
-    shown = await choose_first_view(
-        spec, ctx, kit, toolset, environments, offered=[one.name for one in agents], code=code, provenance=sources
+    messages, sources = first_message(spec, ctx, kit, goes_on=bool(before))
+    agents = [schema.schema for schema in offered]
+    first_view = await choose_first_view(
+        spec, ctx, kit, toolset, environments, offered=[agent.name for agent in agents], code=code, provenance=sources
     )
-    tools = toolset if shown is None else shown.discovery
-    schemas = listed = toolset.schemas()
-    if shown is not None:
-        schemas, listed = shown.discovery.schemas(shown.opened), shown.discovery.core
-        agents = [one for one in agents if one in schemas]
-        told, sources = (*told, *shown.blocks), (*sources, *shown.provenance)
+    tools = toolset if first_view is None else first_view.discovery
+    schemas = all_schemas = toolset.schemas()
+    if first_view is not None:
+        schemas, all_schemas = first_view.discovery.schemas(first_view.opened), first_view.discovery.core
+        agents = [agent for agent in agents if agent in schemas]
+        messages, sources = (*messages, *first_view.blocks), (*sources, *first_view.provenance)
     system = system_text(
         prompt,
         spec,
@@ -102,25 +102,25 @@ async def build_agent(
         kit,
         native=native,
         tools=toolset,
-        listed=listed,
+        schemas=all_schemas,
         agents=agents,
         environments=environments,
         values=values,
     )
     ctx.seen.add((*sources, *descriptions(schemas)))
-    opened = shown.opened if shown is not None else ()
+    open_names = first_view.opened if first_view is not None else ()
     state = State(
-        messages=(system_message(system), Message(role="user", content=told)),
+        messages=(system_message(system), Message(role="user", content=messages)),
         max_steps=spec.max_steps,
         sources=sources,
-        opened=opened,
+        opened=open_names,
     )
     if before and begins is not None:
         state = state.model_copy(
             update={
-                "messages": (*state.messages[:1], *before, *turn_messages(told[0], told[1:])),
+                "messages": (*state.messages[:1], *before, *turn_messages(messages[0], messages[1:])),
                 "sources": union(begins.sources, sources),
-                "opened": tuple(dict.fromkeys((*begins.opened, *opened))),
+                "opened": tuple(dict.fromkeys((*begins.opened, *open_names))),
                 "overhead": estimate_input_tokens(ModelRequest(model=model, messages=(), tools=schemas)),
             }
         )
@@ -141,19 +141,19 @@ async def build_agent(
             forces=name in ctx.manifest.forced,
             finish=toolset.finish,
         )
-        for name, (_, settings, profile_hash) in zip(models, asked, strict=True)
+        for name, (_, settings, profile_hash) in zip(models, requests, strict=True)
     ]
     decide: Decide = weighted_decide(deciders, [*mixture.values()]) if mixture else deciders[0]
     narrowest = min(range(len(models)), key=lambda index: window_of(models[index], ctx, kit))
-    compaction = _compaction(spec, ctx, kit, models[narrowest], asked[narrowest][1])
+    compaction = _compaction(spec, ctx, kit, models[narrowest], requests[narrowest][1])
     agent_state(ctx).result_chars = int(compaction.window * RESULT_SHARE * CHARS_PER_TOKEN)
     if before:
         state = await compaction(state, ctx)
     if kit.workshop is None or not receives:
         return state, Parts(decide, observe=(compaction,), environments=tuple(environments))
-    discovery = shown.discovery if shown is not None and isinstance(shown.discovery, Discovery) else None
-    given = ToolReceiver(kit.workshop, toolset, discovery, kit.prompts, ctx.manifest.prompt_tool_chars, code)
-    return state, Parts(decide, (given.perceive,), (given.observe, compaction), tuple(environments))
+    discovery = first_view.discovery if first_view is not None and isinstance(first_view.discovery, Discovery) else None
+    receiver = ToolReceiver(kit.workshop, toolset, discovery, kit.prompts, ctx.manifest.prompt_tool_chars, code)
+    return state, Parts(decide, (receiver.perceive,), (receiver.observe, compaction), tuple(environments))
 
 
 def _compaction(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit, model: str, settings: ModelSettings) -> Compaction:
@@ -212,17 +212,17 @@ async def run_agent(
         receives=receives,
         mixture=wanted.mixture or {},
     )
-    shown = {name: kit.environments[name]() for name in parts.environments}
-    around = [environment_state(f"{name}@{one.version}", instance_of(one)) for name, one in shown.items()]
+    environments = {name: kit.environments[name]() for name in parts.environments}
+    around = [environment_state(f"{name}@{world.version}", instance_of(world)) for name, world in environments.items()]
     working = agent_state(ctx).memory  # of an agent with a workflow around this loop
     memory = working or memory_of(spec, ctx, kit, top=top, trust=order_trust(ctx), parts=wanted)
-    chosen = chosen_parts(wanted, Work(spec, kit, offered, own))
+    extras = chosen_parts(wanted, Work(spec, kit, offered, own))
     parts = replace(
         parts,
         perceive=(
             *((hear,) if top else ()),
             *((memory.perceive, memory.recall) if memory else ()),
-            *chosen,
+            *extras,
             *parts.perceive,
             *around,
             *perceive,
@@ -230,9 +230,9 @@ async def run_agent(
         observe=(*observe, *((memory.observe,) if memory else ()), *parts.observe),
     )
     if memory is not None and (wanted.rollouts or 1) > 1:  # told once, and not to one of the rivals
-        known = await memory.begin()
-        messages = (*state.messages, *((Message(role="user", content=known),) if known else ()))
-        sources = union(state.sources, provenance_of(known))
+        remembered = await memory.begin()
+        messages = (*state.messages, *((Message(role="user", content=remembered),) if remembered else ()))
+        sources = union(state.sources, provenance_of(remembered))
         state = state.model_copy(update={"messages": messages, "sources": sources})
     result = result_of(await drive(state, ctx, parts, wanted, Verifier(spec, kit)))
     if memory is not None and working is None:
@@ -250,9 +250,9 @@ async def run_workflow(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit, drive
     memory = memory_of(spec, ctx, kit, top=top, trust=order_trust(ctx))
     if memory is None:
         return await drive(spec, ctx, kit)
-    known = await memory.begin()
+    remembered = await memory.begin()
     agent_state(ctx).memory = memory
-    result = await drive(spec.model_copy(update={"context": (*spec.context, *known)}), ctx, kit)
+    result = await drive(spec.model_copy(update={"context": (*spec.context, *remembered)}), ctx, kit)
     await memory.workflow(ctx)
     await memory.end(result, ctx)
     return result

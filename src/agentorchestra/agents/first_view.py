@@ -50,25 +50,25 @@ async def short_files(ctx: BranchContext[Any], spec: AgentSpec, *, goes_on: bool
     later = goes_on and bool(conversation(ctx, native=True))
     if not (manifest.given if later else manifest.files) or not manifest.in_view_chars or VIEW not in manifest.tools:
         return ()
-    model, given = model_of(spec, ctx), {one.media_type.partition("/")[0] for one in manifest.files}
+    model, kinds = model_of(spec, ctx), {file.media_type.partition("/")[0] for file in manifest.files}
     room = manifest.context_windows.get(model, 0) // 4 // IMAGE_TOKENS  # a quarter of the window at most
     most = min(manifest.in_view_pictures, room) if model in manifest.media_models.get("image", ()) else 0
-    asked = {**({"new": True} if later else {}), **({"pictures": most} if most and "image" in given else {})}
-    outcome = await ctx.call_tool(VIEW, chars=manifest.in_view_chars, **asked)
+    arguments = {**({"new": True} if later else {}), **({"pictures": most} if most and "image" in kinds else {})}
+    outcome = await ctx.call_tool(VIEW, chars=manifest.in_view_chars, **arguments)
     return outcome.blocks() if outcome.ok and outcome.value else ()
 
 
 def files_shown(context: Sequence[Block]) -> frozenset[str]:
     """Return the names of the files that stand in what an agent is given to know."""
     sources = [block.source for block in context]
-    return frozenset(one.ref for one in sources if one is not None and one.kind == "file" and one.place)
+    return frozenset(source.ref for source in sources if source is not None and source.kind == "file" and source.place)
 
 
-def waiting_tools(names: Sequence[str], files: Sequence[FileRef], shown: frozenset[str]) -> tuple[str, ...]:
+def waiting_tools(names: Sequence[str], files: Sequence[FileRef], in_view: frozenset[str]) -> tuple[str, ...]:
     """Return the packaged tools and agents that need not stand in a first prompt beside the files shown."""
     kinds = {ref.media_type.partition("/")[0] for ref in files}
     looked_at = bool(kinds & {"image", "video"}) or any(ref.media_type == "application/pdf" for ref in files)
-    left = [ref for ref in files if ref.name not in shown]
+    left = [ref for ref in files if ref.name not in in_view]
     plain = all(ref.media_type.startswith("text/") and ref.size < _LARGE for ref in left)
     fits = {
         **dict.fromkeys(_FILE_TOOLS, bool(left)),
@@ -80,14 +80,14 @@ def waiting_tools(names: Sequence[str], files: Sequence[FileRef], shown: frozens
     return tuple(name for name in names if not fits.get(name, True))
 
 
-def _waiting_actions(environments: Mapping[str, Environment], told: Collection[str] | None) -> set[str]:
+def _waiting_actions(environments: Mapping[str, Environment], names: Collection[str] | None) -> set[str]:
     """Return the tools of actions with which no environment begins; those `told` of, in a run from before that."""
     return {
         tool
-        for name, one in environments.items()
-        for action in one.actions()
+        for name, environment in environments.items()
+        for action in environment.actions()
         if (tool := f"{name}_{action.name}")
-        and (action.name not in getattr(one, "begins_with", [action.name]) if told is None else tool in told)
+        and (action.name not in getattr(environment, "begins_with", [action.name]) if names is None else tool in names)
     }
 
 
@@ -127,45 +127,45 @@ async def choose_first_view(
         offered: the names of those that are agents.
     """
     room = ctx.manifest.prompt_tool_chars
-    given = set(kit.given)
-    packaged = [name for name in spec.tools if name in kit.tools and name not in given]
+    user_tools = set(kit.given)
+    own_tools = [name for name in spec.tools if name in kit.tools and name not in user_tools]
     waiting: tuple[str, ...] = ()
-    few = ctx.manifest.first_actions == "few"
+    is_few = ctx.manifest.first_actions == "few"
     if ctx.manifest.first_tools == "fitting" and not code:
         if not spec.on_demand:  # else its caller chose its tools
-            named = [*packaged, *(name for name in kit.packaged if name in offered)]
+            names = [*own_tools, *(name for name in kit.packaged if name in offered)]
             seen = files_shown(spec.context) | files_in_conversation(ctx)
-            waiting = waiting_tools(named, ctx.manifest.files, seen)
-            if few and TERMINAL in environments:
-                waiting += tuple(name for name in named if name in _BESIDE_A_SHELL)
-        later = _waiting_actions(environments, None if few else ctx.run.ledger.codec.words_of(OPEN_TOOLS))
+            waiting = waiting_tools(names, ctx.manifest.files, seen)
+            if is_few and TERMINAL in environments:
+                waiting += tuple(name for name in names if name in _BESIDE_A_SHELL)
+        later = _waiting_actions(environments, None if is_few else ctx.run.ledger.codec.words_of(OPEN_TOOLS))
         waiting = tuple(name for name in tools.names if name in {*waiting, *later})
-    recorded = ctx.run.ledger.records.get(EffectKey(ctx.branch, ctx.last_n + 1))
-    if recorded is not None:  # whether there was a search stays so, whatever size the tools have by now
-        searched = str(recorded.effect.get("component", "")).partition("@")[0] in (FIND_TOOLS, FIND_AGENTS)
+    record = ctx.run.ledger.records.get(EffectKey(ctx.branch, ctx.last_n + 1))
+    if record is not None:  # whether there was a search stays so, whatever size the tools have by now
+        by_search = str(record.effect.get("component", "")).partition("@")[0] in (FIND_TOOLS, FIND_AGENTS)
     else:
-        searched = bool(room) and sum(one.chars for one in tools.schemas()) > room
-    if not searched:
+        by_search = bool(room) and sum(schema.chars for schema in tools.schemas()) > room
+    if not by_search:
         if not waiting:
             return None
-        deferred = DeferredTools(tools, waiting, by_name=few)
-        add_tools(ctx, *deferred.own)
-        return FirstView(deferred, (), ())
-    others = {*tools.names} - {*packaged, *offered, tools.finish}
-    if others:  # they are found with those that have no room; a planner's few tools stay where all others are agents
-        packaged = [name for name in packaged if name not in waiting]
+        listing = DeferredTools(tools, waiting, by_name=is_few)
+        add_tools(ctx, *listing.own)
+        return FirstView(listing, (), ())
+    rest = {*tools.names} - {*own_tools, *offered, tools.finish}
+    if rest:  # they are found with those that have no room; a planner's few tools stay where all others are agents
+        own_tools = [name for name in own_tools if name not in waiting]
     agents = [name for name in kit.packaged if name in offered and name not in waiting]
     actions = [name for name in tools.names if tools.path(name).startswith("environments/")]
     # What somebody chose for this agent comes before what every agent has, small environments before large ones.
-    chosen = [name for name in actions if tools.path(name).removeprefix("environments/") in PACKAGED]
+    fitting = [name for name in actions if tools.path(name).removeprefix("environments/") in PACKAGED]
     sizes = Counter[str]()
-    for name in chosen:
+    for name in fitting:
         sizes[tools.path(name)] += tools.schema(name).chars
-    chosen.sort(key=lambda name: (sizes[tools.path(name)], name))
+    fitting.sort(key=lambda name: (sizes[tools.path(name)], name))
     discovery = Discovery(
         tools,
         kit.finder or Finder(Retriever()),
-        core=(tools.finish, *chosen, *packaged, *agents, *actions),
+        core=(tools.finish, *fitting, *own_tools, *agents, *actions),
         room=room,
         agent_names=offered,
         functions=code,
@@ -174,10 +174,10 @@ async def choose_first_view(
     effects = discovery.first(spec.instruction, role=spec.role, provenance=provenance)
     outcomes = await ctx.perform_all(effects)
     opened: list[str] = []
-    found: list[Block] = []
+    blocks: list[Block] = []
     for effect, outcome in zip(effects, outcomes, strict=True):
         if outcome.ok:
             opened += [name for name in opened_by(effect, outcome) if name not in opened]
-            found += outcome.blocks(Source(kind="tool", ref=effect.name))
-    told = kit.prompts.get("discovery").render(**discovery.counts, code=code)
-    return FirstView(discovery, tuple(opened), (TextBlock(text=told, trust=Trust.SYSTEM), *found))
+            blocks += outcome.blocks(Source(kind="tool", ref=effect.name))
+    text = kit.prompts.get("discovery").render(**discovery.counts, code=code)
+    return FirstView(discovery, tuple(opened), (TextBlock(text=text, trust=Trust.SYSTEM), *blocks))

@@ -43,18 +43,18 @@ class Form:
 
 def form(needed: Sequence[str], **properties: dict[str, Any] | Form) -> Form:
     """Return a form with these properties, in this order; what is not `needed` may be missing and is read as empty."""
-    asked, read = (
-        {name: getattr(one, which) if isinstance(one, Form) else one for name, one in properties.items()}
-        for which in ("asked", "read")
+    written_form, read = (
+        {name: getattr(value, side) if isinstance(value, Form) else value for name, value in properties.items()}
+        for side in ("asked", "read")
     )
     return Form(
-        {"type": "object", "properties": asked, "required": [*asked], "additionalProperties": False},
+        {"type": "object", "properties": written_form, "required": [*written_form], "additionalProperties": False},
         {"type": "object", "properties": read, "required": [*needed]},
     )
 
 
-def list_of(one: Form) -> Form:
-    return Form({"type": "array", "items": one.asked}, {"type": "array", "items": one.read})
+def list_of(form: Form) -> Form:
+    return Form({"type": "array", "items": form.asked}, {"type": "array", "items": form.read})
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Questioner:
 
     async def all(self, questions: Sequence[Question]) -> list[dict[str, Any] | None]:
         """Return the replies in order; None where nobody could be asked, or nothing that fits came, asked twice."""
-        found: list[dict[str, Any] | None] = [None] * len(questions)
+        replies: list[dict[str, Any] | None] = [None] * len(questions)
         open_ = dict.fromkeys(range(len(questions)), "")
         for _ in range(2):
             if self.over():
@@ -106,22 +106,22 @@ class Questioner:
                 break
             effects = [self._effect(questions[index], problem) for index, problem in open_.items()]
             outcomes = await self.ctx.perform_all(effects)
-            answered = zip([*open_], outcomes, strict=True)
+            rows = zip([*open_], outcomes, strict=True)
             open_ = {}
-            for index, outcome in answered:
+            for index, outcome in rows:
                 self.tokens += outcome.usage.input_tokens + outcome.usage.output_tokens
                 if outcome.status == "timeout":
                     self.unasked.append(questions[index])
                 value = self._read(outcome, questions[index].schema)
                 if isinstance(value, dict):
-                    found[index] = value
+                    replies[index] = value
                 elif isinstance(value, str):
                     open_[index] = value
-        return found
+        return replies
 
     def left_out(self, question: Question) -> bool:
         """Return True if a question was not begun, since no more were to begin."""
-        return any(one is question for one in self.unasked)
+        return any(other is question for other in self.unasked)
 
     def _effect(self, question: Question, problem: str) -> Effect:
         content = question.content
@@ -165,8 +165,8 @@ def material(text: str, ref: str, kind: SourceKind = "agent") -> TextBlock:
 
 
 def piece_block(number: int, text: str, source: str, place: str) -> TextBlock:
-    where = Source(kind="web" if "://" in source else "file", ref=source, place=place)
-    return TextBlock(text=f"[{number}] {text}", source=where, trust=Trust.UNTRUSTED)
+    origin = Source(kind="web" if "://" in source else "file", ref=source, place=place)
+    return TextBlock(text=f"[{number}] {text}", source=origin, trust=Trust.UNTRUSTED)
 
 
 def limit_status(limited: str) -> RunStatus:

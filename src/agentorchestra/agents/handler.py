@@ -49,8 +49,8 @@ class AgentHandler(BaseHandler):
             ctx.seen.add(begins.sources)
         if _needs_earlier(spec, ctx, kit):
             spec = spec.model_copy(update={"context": (earlier_block(ctx, kit), *spec.context)})
-        if told := user_words(ctx, kit.prompts, spec.instruction):
-            spec = spec.model_copy(update={"context": (*told, *spec.context)})
+        if messages := user_words(ctx, kit.prompts, spec.instruction):
+            spec = spec.model_copy(update={"context": (*messages, *spec.context)})
         try:
             result = await self._drive(spec, ctx, kit, spawned=self.beside)
             if is_top(ctx):

@@ -32,18 +32,18 @@ async def run_with_identity(
 ) -> AgentResult:
     """Drive an agent that is told what it was asked under this identity; ToolError for one identity too many."""
     name = kept_name(agent, instance)
-    others = [one for one in ctx.vars if one.startswith(kept_name(agent, "")) and one != name]
-    if len(others) >= MOST_INSTANCES and name not in ctx.vars:
-        raise ToolError(f"{agent} works under {len(others)} names already; ask one of those, e.g. {_last(others[0])!r}")
-    held = ctx.vars.get(name)
-    earlier: list[JsonValue] = [one for one in held if isinstance(one, dict)] if isinstance(held, list) else []
-    told = spec
+    keys = [key for key in ctx.vars if key.startswith(kept_name(agent, "")) and key != name]
+    if len(keys) >= MOST_INSTANCES and name not in ctx.vars:
+        raise ToolError(f"{agent} works under {len(keys)} names already; ask one of those, e.g. {_last(keys[0])!r}")
+    value = ctx.vars.get(name)
+    earlier: list[JsonValue] = [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
+    full_spec = spec
     if earlier:
-        trust = lowest(*(_trust(one) for one in earlier))
+        trust = lowest(*(_trust(exchange) for exchange in earlier))
         text = kit.prompts.get("earlier").render(earlier=earlier, session=instance)
         block = TextBlock(text=text, source=Source(kind="memory", ref=f"{agent}/{instance}"), trust=trust)
-        told = spec.model_copy(update={"context": (block, *spec.context)})
-    result = await drive(told, ctx, kit)
+        full_spec = spec.model_copy(update={"context": (block, *spec.context)})
+    result = await drive(full_spec, ctx, kit)
     exchange: dict[str, JsonValue] = {
         "task": spec.instruction[:LONGEST_TEXT],
         "answer": (result.answer or result.report)[:LONGEST_TEXT],
@@ -59,5 +59,5 @@ def _last(name: str) -> str:
 
 
 def _trust(exchange: JsonValue) -> Trust:
-    said = exchange.get("trust") if isinstance(exchange, dict) else None
-    return next((one for one in Trust if one.value == said), Trust.UNTRUSTED)
+    value = exchange.get("trust") if isinstance(exchange, dict) else None
+    return next((trust for trust in Trust if trust.value == value), Trust.UNTRUSTED)

@@ -98,7 +98,7 @@ class SessionMemory:
         arguments |= {"only": only} if only else {}
         outcome = await self.ctx.perform(self._effect(EffectKind.READ_MEMORY, arguments))
         value = outcome.value.get("entries") if outcome.ok and isinstance(outcome.value, dict) else None
-        return [Entry.model_validate(one) for one in value] if isinstance(value, list) else []
+        return [Entry.model_validate(row) for row in value] if isinstance(value, list) else []
 
     async def write(
         self,
@@ -112,21 +112,21 @@ class SessionMemory:
         evidence: Sequence[str] = (),
     ) -> Entry:
         """Perform WriteMemory. An event that two systems write down one after the other stands there once."""
-        shown = _cut(text.strip() or "(nothing)", LONGEST_ENTRY)
-        if kind == "event" and self._event is not None and self._event.text == shown:
+        content = _cut(text.strip() or "(nothing)", LONGEST_ENTRY)
+        if kind == "event" and self._event is not None and self._event.text == content:
             return self._event
-        made_of = [one.trust for one in of] or [lowest(Trust.AGENT, self.ctx.seen_trust)]
+        made_of = [material.trust for material in of] or [lowest(Trust.AGENT, self.ctx.seen_trust)]
         trust = lowest(*made_of) if kind == "event" else lowest(Trust.AGENT, *made_of)
-        covers = same if kind == "insight" else [one for one in of if isinstance(one, Entry) and kind != "event"]
+        covers = same if kind == "insight" else [entry for entry in of if isinstance(entry, Entry) and kind != "event"]
         entry = Entry(
             id=self.ctx.id("mem_"),
             kind=kind,
-            text=shown,
+            text=content,
             agent=self.agent,
             trust=trust,
-            covers=tuple(one.ref for one in covers),
-            instead_of=tuple(one.ref for one in instead_of),
-            against=tuple(one.ref for one in against),
+            covers=tuple(cover.ref for cover in covers),
+            instead_of=tuple(entry.ref for entry in instead_of),
+            against=tuple(entry.ref for entry in against),
             evidence=tuple(evidence),
         )
         self._event = entry if kind == "event" else self._event
@@ -138,9 +138,9 @@ class SessionMemory:
 
     async def record(self, entries: Sequence[Entry]) -> None:
         for start in range(0, len(entries), MOST_WRITTEN):
-            some = entries[start : start + MOST_WRITTEN]
-            written: list[JsonValue] = [one.model_dump(mode="json", exclude_defaults=True) for one in some]
-            await self.ctx.perform(self._effect(EffectKind.WRITE_MEMORY, {"entries": written}))
+            batch = entries[start : start + MOST_WRITTEN]
+            rows: list[JsonValue] = [entry.model_dump(mode="json", exclude_defaults=True) for entry in batch]
+            await self.ctx.perform(self._effect(EffectKind.WRITE_MEMORY, {"entries": rows}))
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Embed beside the agent's work, where a model is configured for it."""
@@ -155,16 +155,16 @@ class SessionMemory:
         self, prompt: str, material: Sequence[Entry | Happening], *, schema: dict[str, Any] | None = None, **values: Any
     ) -> str:
         """Ask beside the agent's work: a reply that cannot be had changes nothing about the work."""
-        shown = shown_entries(material)
-        said = await self._reply(prompt, shown, schema, values)
-        if schema is None or not said:
-            return said
+        material_block = shown_entries(material)
+        reply = await self._reply(prompt, material_block, schema, values)
+        if schema is None or not reply:
+            return reply
         try:
-            read_output(said, schema)
+            read_output(reply, schema)
         except OutputError as exc:
             problem = TextBlock(text=f"Your last reply was of no use: {exc}", trust=Trust.SYSTEM)
-            return await self._reply(prompt, (*shown, problem), schema, values)
-        return said
+            return await self._reply(prompt, (*material_block, problem), schema, values)
+        return reply
 
     def _model(self) -> str:
         return role_of(ROLE, self.ctx).model or self.ctx.model
@@ -176,12 +176,12 @@ class SessionMemory:
         _, settings, profile_hash = request_settings(model, role_of(ROLE, self.ctx), self.ctx, self.kit)
         if schema is not None:
             settings = settings.model_copy(update={"output_schema": schema})
-        asked = system_message(self.kit.prompts.get(prompt).render(**values))
-        shown = Message(role="user", content=content)
+        order = system_message(self.kit.prompts.get(prompt).render(**values))
+        message = Message(role="user", content=content)
         provenance = provenance_of(content)
         outcome = await self.ctx.perform(
             model_effect(
-                model, (asked, shown), settings, profile_hash, role=ROLE, purpose=PURPOSE, provenance=provenance
+                model, (order, message), settings, profile_hash, role=ROLE, purpose=PURPOSE, provenance=provenance
             )
         )
         return outcome.response.text.strip() if outcome.ok else ""
@@ -209,17 +209,17 @@ def shown_entries(entries: Sequence[Entry | Happening]) -> tuple[Block, ...]:
             text = "\n".join(lines)
             blocks.append(TextBlock(text=text, source=Source(kind="memory", ref=last[0]), trust=last[1]))
 
-    for one in entries:
-        kind = one.kind if isinstance(one, Entry) else "event"
-        if (kind, one.trust) != last:
+    for entry in entries:
+        kind = entry.kind if isinstance(entry, Entry) else "event"
+        if (kind, entry.trust) != last:
             close()
-            last, lines = (kind, one.trust), []
-        said = one.text if one.text.startswith("- ") else f"- {one.text}"  # a summary is a list already
-        if isinstance(one, Entry) and one.times > 1:
-            said += f" (found in {one.times} tasks)"
-        if isinstance(one, Entry) and one.misled:
-            said += f" (it misled {one.misled}: {one.why})"
-        lines.append(said)
+            last, lines = (kind, entry.trust), []
+        line = entry.text if entry.text.startswith("- ") else f"- {entry.text}"  # a summary is a list already
+        if isinstance(entry, Entry) and entry.times > 1:
+            line += f" (found in {entry.times} tasks)"
+        if isinstance(entry, Entry) and entry.misled:
+            line += f" (it misled {entry.misled}: {entry.why})"
+        lines.append(line)
     close()
     return tuple(blocks)
 
@@ -249,20 +249,22 @@ class AgentMemory:
 
     async def begin(self) -> tuple[Block, ...]:
         self._began = True
-        told = list(await self.system.begin(self.memory))
-        if not told:
+        texts = list(await self.system.begin(self.memory))
+        if not texts:
             return ()
-        head = TextBlock(text=self.prompt.render(count=len(told)), source=Source(kind="prompt"), trust=Trust.SYSTEM)
-        return (head, *shown_entries(told))
+        head = TextBlock(text=self.prompt.render(count=len(texts)), source=Source(kind="prompt"), trust=Trust.SYSTEM)
+        return (head, *shown_entries(texts))
 
     async def recall(self, state: State, ctx: BranchContext[Any]) -> Seen | None:
         """Show what the system says before this decision; None where it says nothing, or nothing before decisions."""
         if not self.recalls:
             return None
-        one = await self._of(ctx)
-        one.memory.in_view = sum(turn in state.messages for turn in one._turns)
+        holder = await self._of(ctx)
+        holder.memory.in_view = sum(turn in state.messages for turn in holder._turns)
         blocks: list[Block] = []
-        for kind, entries in groupby(await cast(Recalling, one.system).recall(one.memory), key=lambda each: each.kind):
+        for kind, entries in groupby(
+            await cast(Recalling, holder.system).recall(holder.memory), key=lambda entry: entry.kind
+        ):
             head = self.view.render(remembered=kind)
             blocks.append(TextBlock(text=head, source=Source(kind="prompt"), trust=Trust.SYSTEM))
             blocks += shown_entries([*entries])
@@ -272,15 +274,15 @@ class AgentMemory:
         """Write the step down; that of a rival where it wins, at the end."""
         if ctx is not self.memory.ctx and not self.recalls:
             return self._rival(state, ctx)
-        one = await self._of(ctx)
-        if state.step != one._step:
-            await one._observe(state, ctx)
+        holder = await self._of(ctx)
+        if state.step != holder._step:
+            await holder._observe(state, ctx)
         return state
 
     async def _observe(self, state: State, ctx: BranchContext[Any]) -> None:
         self._step = state.step
         event = step_of(state, self.memory.room if self.recalls else 0)
-        finished = sum(one.status == "completed" for plan in Plans.of(ctx.vars).plans.values() for one in plan.steps)
+        finished = sum(step.status == "completed" for plan in Plans.of(ctx.vars).plans.values() for step in plan.steps)
         if event is not None:
             self._turns += (_turn(state)[0],)
             await self.system.step(self.memory, event._replace(closes=finished > self._finished))
@@ -292,19 +294,19 @@ class AgentMemory:
         That of a rival begins as a copy of the one that it has in common with its rivals; where it wins, its memory is
         that of the work.
         """
-        one = self if ctx is self.memory.ctx else self._rivals.get(ctx.branch)
-        if one is None:
+        holder = self if ctx is self.memory.ctx else self._rivals.get(ctx.branch)
+        if holder is None:
             before = await self._of(cast(BranchContext[Any], ctx.parent))
-            one = self._rivals[ctx.branch] = copy(before)
-            one.memory = replace(before.memory, ctx=ctx, held=[*(before.memory.held or ())])
-            one.system = deepcopy(before.system)
+            holder = self._rivals[ctx.branch] = copy(before)
+            holder.memory = replace(before.memory, ctx=ctx, held=[*(before.memory.held or ())])
+            holder.system = deepcopy(before.system)
             ctx.vars[_WON] = ctx.branch
-        elif one is self:
+        elif holder is self:
             await self.won(ctx)
-        if (winner := self._rivals.get(str(ctx.vars.get(_WON)))) is not None and winner is not one:
-            one._take(winner)
+        if (winner := self._rivals.get(str(ctx.vars.get(_WON)))) is not None and winner is not holder:
+            holder._take(winner)
             ctx.vars[_WON] = ctx.branch
-        return one
+        return holder
 
     def _take(self, winner: AgentMemory) -> None:
         self.system, self._step, self._finished = winner.system, winner._step, winner._finished
@@ -317,8 +319,8 @@ class AgentMemory:
         event = step_of(state)
         if event is not None:
             # In the state of its branch: the loop goes on with the winner's alone, and a resume makes it again.
-            held = ctx.vars.get(_RIVAL)
-            steps: list[JsonValue] = [*held] if isinstance(held, list) else []
+            value = ctx.vars.get(_RIVAL)
+            steps: list[JsonValue] = [*value] if isinstance(value, list) else []
             ctx.vars[_RIVAL] = [*steps, {"text": event.text, "trust": event.trust.value}]
         return state
 
@@ -326,8 +328,8 @@ class AgentMemory:
         """Write down the steps of the winner of rivals; of a workflow without steps what it called, together."""
         if await self.won(ctx) or self._step:
             return
-        called = [one._replace(text=f"{STEP}{n}: {one.text}") for n, one in enumerate(calls_of(ctx), start=1)]
-        for event in called:
+        calls = [call._replace(text=f"{STEP}{n}: {call.text}") for n, call in enumerate(calls_of(ctx), start=1)]
+        for event in calls:
             await self.system.step(self.memory, event)
 
     async def won(self, ctx: BranchContext[Any]) -> bool:
@@ -338,11 +340,11 @@ class AgentMemory:
             self._rivals.clear()
             await self.memory.record(winner.memory.held or ())
             return True
-        held = ctx.vars.pop(_RIVAL, None)
-        steps = held if isinstance(held, list) else []
-        for one in steps:
-            if isinstance(one, dict):
-                await self.system.step(self.memory, Happening(str(one["text"]), Trust(str(one["trust"]))))
+        value = ctx.vars.pop(_RIVAL, None)
+        steps = value if isinstance(value, list) else []
+        for step in steps:
+            if isinstance(step, dict):
+                await self.system.step(self.memory, Happening(str(step["text"]), Trust(str(step["trust"]))))
         return bool(steps)
 
     async def end(self, result: AgentResult, ctx: BranchContext[Any]) -> None:
@@ -370,7 +372,7 @@ def step_of(state: State, room: int = 0) -> Happening | None:
     turn = _turn(state)
     if not turn:
         return None
-    shown = partial(_cut, most=max(_RESULT_CHARS, room // max(1, len(turn) - 1)))
+    excerpt = partial(_cut, most=max(_RESULT_CHARS, room // max(1, len(turn) - 1)))
     results = {message.tool_call_id: message for message in turn if message.role == "tool"}
     lines, blocks = [], [*turn[0].content]
     for call in turn[0].tool_calls:
@@ -383,11 +385,11 @@ def step_of(state: State, room: int = 0) -> Happening | None:
         arguments = (
             call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, ensure_ascii=False)
         )
-        lines.append(f"{call.name} {_cut(arguments, _ARGUMENT_CHARS)}{failed}: {shown(said)}")
+        lines.append(f"{call.name} {_cut(arguments, _ARGUMENT_CHARS)}{failed}: {excerpt(said)}")
     for message in turn[1:]:
         if message.role == "user":  # results of a model without native calls
             blocks += message.content
-            lines.append(shown(text_of(message.content)))
+            lines.append(excerpt(text_of(message.content)))
     if not lines:
         return None
     if state.memory:
@@ -397,18 +399,18 @@ def step_of(state: State, room: int = 0) -> Happening | None:
 
 
 def calls_of(ctx: BranchContext[Any]) -> list[Happening]:
-    found: dict[int, list[tuple[str, Trust]]] = {}
+    calls: dict[int, list[tuple[str, Trust]]] = {}
     for n, record in ended_on(ctx, _CALLS):
         outcome = record.outcome
         assert outcome is not None
         name = str(record.effect.get("component", "")).partition("@")[0]
         arguments = json.dumps(record.effect.get("arguments", {}), ensure_ascii=False)
-        said = text_of(outcome.blocks()) if outcome.ok else f"failed: {outcome.error or outcome.status}"
-        line = f"{name} {_cut(arguments, _ARGUMENT_CHARS)}: {_cut(said, _RESULT_CHARS)}"
-        found.setdefault(record.batch or n, []).append((line, outcome.trust))
+        text = text_of(outcome.blocks()) if outcome.ok else f"failed: {outcome.error or outcome.status}"
+        line = f"{name} {_cut(arguments, _ARGUMENT_CHARS)}: {_cut(text, _RESULT_CHARS)}"
+        calls.setdefault(record.batch or n, []).append((line, outcome.trust))
     return [
-        Happening("; ".join(line for line, _ in called), lowest(Trust.AGENT, *(trust for _, trust in called)))
-        for called in found.values()
+        Happening("; ".join(line for line, _ in parts), lowest(Trust.AGENT, *(trust for _, trust in parts)))
+        for parts in calls.values()
     ]
 
 
@@ -434,14 +436,14 @@ def memory_of(
     if name not in ("", NO_MEMORY):
         factory = kit.memories.get(name)
         if factory is None:
-            known = ", ".join(sorted(kit.memories)) or "none"
-            raise UnknownComponentError(f"no memory system {name!r} is registered; registered: {known}")
+            names = ", ".join(sorted(kit.memories)) or "none"
+            raise UnknownComponentError(f"no memory system {name!r} is registered; registered: {names}")
     if parts is not None and (parts.summary or parts.retrieval or parts.long_term):
-        made = partial(StepMemory, bool(parts.summary), bool(parts.retrieval), bool(parts.long_term))
-        kept = factory
-        name, factory = StepMemory.name, lambda: made(kept() if kept is not None else None)
+        step_memory = partial(StepMemory, bool(parts.summary), bool(parts.retrieval), bool(parts.long_term))
+        inner = factory
+        name, factory = StepMemory.name, lambda: step_memory(inner() if inner is not None else None)
     if factory is None:
         return None
-    asked = Happening(_cut(spec.instruction, _ANSWER_CHARS), trust)
-    memory = SessionMemory(ctx, kit, spec.name, asked, describe_memory(name, factory), leads=top)
+    question = Happening(_cut(spec.instruction, _ANSWER_CHARS), trust)
+    memory = SessionMemory(ctx, kit, spec.name, question, describe_memory(name, factory), leads=top)
     return AgentMemory(memory, factory(), kit.prompts.get("memory"), kit.prompts.get("memory_view"))

@@ -75,8 +75,8 @@ class Output:
 
     def shows(self, name: str) -> bool:
         """Return True if a model was shown this picture or recording, or asked about it."""
-        asked = self.name not in PROGRAMS and (f'"{name}"' in self.asked or f'"{name}!' in self.asked)
-        return asked or name in self.media
+        is_subject = self.name not in PROGRAMS and (f'"{name}"' in self.asked or f'"{name}!' in self.asked)
+        return is_subject or name in self.media
 
 
 def ended_on(ctx: BranchContext[Any], kinds: Collection[EffectKind], *, after: int = 0) -> Iterator[tuple[int, Record]]:
@@ -98,10 +98,10 @@ def outputs(ctx: BranchContext[Any]) -> list[Output]:
 
 def _before(ctx: BranchContext[Any]) -> Iterator[Output]:
     """Yield what calls gave in earlier turns of the session, as far as it stands in the conversation."""
-    called: dict[str, ToolCall] = {}
+    by_id: dict[str, ToolCall] = {}
     for message in conversation(ctx, native=True):
-        called |= {one.id: one for one in message.tool_calls}
-        call = called.get(message.tool_call_id or "")
+        by_id |= {call.id: call for call in message.tool_calls}
+        call = by_id.get(message.tool_call_id or "")
         if call is not None and not message.is_error and call.name not in SILENT:
             arguments = call.arguments if isinstance(call.arguments, dict) else {}
             yield _from_blocks(ctx.actor, 0, call.name, arguments, message.content)
@@ -110,14 +110,14 @@ def _before(ctx: BranchContext[Any]) -> Iterator[Output]:
 def _on(
     records: dict[str, list[tuple[int, Record]]], branch: str, asker: str, *, upto: int | None = None, number: int = 0
 ) -> Iterator[Output]:
-    for n, record in sorted(records.get(branch, ()), key=lambda one: one[0]):
+    for n, record in sorted(records.get(branch, ()), key=lambda row: row[0]):
         if upto is not None and n > upto:
             continue  # a replay's log holds later things too
         name = str(record.effect.get("component", "")).partition("@")[0]
         if record.effect.get("kind") == EffectKind.INVOKE_AGENT:
             head = f"{EffectKey(branch, n).path}."
             agent = str(record.effect.get("arguments", {}).get("name", "agent"))
-            for below in (one for one in records if one.startswith(head) and "/" not in one[len(head) :]):
+            for below in (branch for branch in records if branch.startswith(head) and "/" not in branch[len(head) :]):
                 yield from _on(records, below, agent, number=number or n)
             continue
         if record.effect.get("kind") == EffectKind.RUN_CODE and name == PROGRAM:
@@ -146,26 +146,26 @@ def _from_blocks(
     pieces: tuple[tuple[Source, str], ...] | None = None,
     trust: Trust = Trust.SYSTEM,
 ) -> Output:
-    program = [value for one in ("code", "command") if isinstance(value := arguments.get(one), str)]
-    asked = program[0] if program and name in PROGRAMS else canonical_json(arguments)
-    pictures = [one for one in blocks if isinstance(one, MediaBlock)]
-    media = {one.name for one in pictures} | {one.source.ref for one in pictures if one.source is not None}
-    trust = lowest(trust, *(one.trust for one in blocks))
+    program = [value for key in ("code", "command") if isinstance(value := arguments.get(key), str)]
+    request = program[0] if program and name in PROGRAMS else canonical_json(arguments)
+    pictures = [block for block in blocks if isinstance(block, MediaBlock)]
+    media = {image.name for image in pictures} | {image.source.ref for image in pictures if image.source is not None}
+    trust = lowest(trust, *(block.trust for block in blocks))
     if pieces is None:
         origin = Source(kind="tool", ref=name)
-        pieces = tuple((one.source or origin, without_numbers(one)) for one in blocks)
+        pieces = tuple((block.source or origin, without_numbers(block)) for block in blocks)
     text = "\n".join(map(without_numbers, blocks))
-    return Output(asker, n, name, asked, text, trust, frozenset(media), pieces)
+    return Output(asker, n, name, request, text, trust, frozenset(media), pieces)
 
 
 def pieces_of(name: str, outcome: Outcome) -> tuple[tuple[Source, str], ...]:
     """Return what a call gave, with where each piece is from: what a search lists is from the pages it lists."""
-    listed = outcome.value.get("results") if name == SEARCH and isinstance(outcome.value, dict) else None
-    if isinstance(listed, list):
-        hits = [{key: str(each) for key, each in one.items()} for one in listed if isinstance(one, dict)]
-        return tuple((Source(kind="web", ref=one.get("address", "")), "\n".join(one.values())) for one in hits)
+    results = outcome.value.get("results") if name == SEARCH and isinstance(outcome.value, dict) else None
+    if isinstance(results, list):
+        hits = [{key: str(value) for key, value in row.items()} for row in results if isinstance(row, dict)]
+        return tuple((Source(kind="web", ref=hit.get("address", "")), "\n".join(hit.values())) for hit in hits)
     origin = Source(kind="tool", ref=name)
-    return tuple((one.source or origin, without_numbers(one)) for one in outcome.blocks(origin))
+    return tuple((block.source or origin, without_numbers(block)) for block in outcome.blocks(origin))
 
 
 # -- figures -----------------------------------------------------------------------------------------------------------
@@ -175,13 +175,13 @@ _FIGURE = re.compile(r"(?<![\w.,])\d(?:[\d,.]|[ \u00a0\u202f](?=\d{3}\b))*")
 
 def figures(text: str, *, digits: int = 2) -> dict[str, str]:
     """Return the numbers of a text that have so many digits, as they stand, by a form for comparison."""
-    found = {}
+    by_form = {}
     for match in _FIGURE.finditer(text):
-        written = match[0].rstrip(".,")
-        form = re.sub(r"[, \u00a0\u202f]|\.(?=\d{3}(?!\d))", "", written).lstrip("0") or "0"
+        digits_text = match[0].rstrip(".,")
+        form = re.sub(r"[, \u00a0\u202f]|\.(?=\d{3}(?!\d))", "", digits_text).lstrip("0") or "0"
         if sum(char.isdigit() for char in form) >= digits:
-            found[form.rstrip("0").rstrip(".") if "." in form else form] = written
-    return found
+            by_form[form.rstrip("0").rstrip(".") if "." in form else form] = digits_text
+    return by_form
 
 
 def is_among(form: str, known: Collection[str]) -> bool:
@@ -189,8 +189,8 @@ def is_among(form: str, known: Collection[str]) -> bool:
     if form in known:
         return True
     places = len(form.partition(".")[2])
-    finer = (one for one in known if one.count(".") == 1 and len(one.partition(".")[2]) > places)
-    return form.count(".") < 2 and any(abs(float(one) - float(form)) <= 0.5001 / 10**places for one in finer)
+    finer = (number for number in known if number.count(".") == 1 and len(number.partition(".")[2]) > places)
+    return form.count(".") < 2 and any(abs(float(number) - float(form)) <= 0.5001 / 10**places for number in finer)
 
 
 _GROUPS, _DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d{3}(?!\d))"), re.compile(r"(?<=\d),(?=\d+(?![\d,]))")
@@ -204,12 +204,12 @@ def with_points(text: str) -> str:
 def missing(answer: str, text: str, there: Collection[str] = (), *, checks: int = CHECKS) -> list[str]:
     """Return the figures of an answer that a text does not have, by their values; `there` are forms it has besides."""
     points = with_points if checks >= TURN else str
-    known = {*there, *figures(text, digits=1), *figures(points(text), digits=1)}
+    forms = {*there, *figures(text, digits=1), *figures(points(text), digits=1)}
     amounts = figures(answer).items()
-    return [text for form, text in amounts if not any(is_among(each, known) for each in (form, *figures(points(text))))]
+    return [text for form, text in amounts if not any(is_among(key, forms) for key in (form, *figures(points(text))))]
 
 
-def unproven(answer: str, known: Sequence[str], shown: Sequence[Output], *, checks: int = CHECKS) -> list[str]:
+def unproven(answer: str, known: Sequence[str], calls: Sequence[Output], *, checks: int = CHECKS) -> list[str]:
     """Return the figures of an answer that are nowhere known; they may be rounded.
 
     Args:
@@ -219,24 +219,24 @@ def unproven(answer: str, known: Sequence[str], shown: Sequence[Output], *, chec
         checks: of the run. From COUNTED on figures with a blank between them may be two, as programs print them.
     """
     account = len(answer.split()) > SHORT_ANSWER
-    texts = [f"{one.asked}\n{one.text}" if account else one.result for one in shown]
+    texts = [f"{call.asked}\n{call.text}" if account else call.result for call in calls]
     text = "\n".join([*known, *texts])
-    there = figures(text.replace(",", ", "), digits=1)  # "1999,41" may be two cells
-    there |= figures(re.sub(r"[ \u00a0\u202f]", "\n", text), digits=1) if checks >= PAGES_ONCE else {}
-    return missing(answer, text, there, checks=checks)
+    forms = figures(text.replace(",", ", "), digits=1)  # "1999,41" may be two cells
+    forms |= figures(re.sub(r"[ \u00a0\u202f]", "\n", text), digits=1) if checks >= PAGES_ONCE else {}
+    return missing(answer, text, forms, checks=checks)
 
 
-def computed(answer: str, task: str, shown: Sequence[Output], computing: Collection[str] = PROGRAMS) -> bool:
+def computed(answer: str, task: str, calls: Sequence[Output], computing: Collection[str] = PROGRAMS) -> bool:
     """Return True if one program or tool gave an answer: its words, or its numbers that the task has not."""
-    asked = figures(task, digits=1)
-    wanted = [form for form in figures(answer, digits=1) if form not in asked]
-    for one in shown:
-        if one.name not in computing or len(one.text) > MOST_RESULT:
+    task_figures = figures(task, digits=1)
+    novel = [form for form in figures(answer, digits=1) if form not in task_figures]
+    for call in calls:
+        if call.name not in computing or len(call.text) > MOST_RESULT:
             continue
-        known = {*figures(f"{one.asked}\n{one.text}", digits=1)}
-        printed = {*figures(one.text, digits=1)}
-        if alike(answer, one.text) or (
-            wanted and all(is_among(form, known) for form in wanted) and any(is_among(form, printed) for form in wanted)
+        forms = {*figures(f"{call.asked}\n{call.text}", digits=1)}
+        numbers = {*figures(call.text, digits=1)}
+        if alike(answer, call.text) or (
+            novel and all(is_among(form, forms) for form in novel) and any(is_among(form, numbers) for form in novel)
         ):
             return True
     return False
@@ -245,41 +245,41 @@ def computed(answer: str, task: str, shown: Sequence[Output], computing: Collect
 # -- for a judge -------------------------------------------------------------------------------------------------------
 
 
-def without_repeats(shown: Sequence[Output]) -> Iterator[Output]:
+def without_repeats(calls: Sequence[Output]) -> Iterator[Output]:
     """Give outputs without those parts of files and pages that earlier ones gave."""
     seen: set[tuple[Source, str]] = set()
-    for one in shown:
-        read = {piece for piece in one.pieces if piece[0].place}
-        pieces = tuple(piece for piece in one.pieces if piece not in seen)
+    for call in calls:
+        read = {piece for piece in call.pieces if piece[0].place}
+        pieces = tuple(piece for piece in call.pieces if piece not in seen)
         if read - seen or not read:
-            yield replace(one, text="\n".join(text for _, text in pieces), pieces=pieces) if read & seen else one
+            yield replace(call, text="\n".join(text for _, text in pieces), pieces=pieces) if read & seen else call
         seen |= read
 
 
-def output_blocks(shown: Sequence[Output], answer: str, most: int) -> list[TextBlock]:
+def output_blocks(calls: Sequence[Output], answer: str, most: int) -> list[TextBlock]:
     """Return the outputs that an answer may rest on, those with its figures and words first, in so many characters."""
     marks = {*figures(answer, digits=1).values(), *re.findall(r"[^\W\d_]{4,}", answer.casefold())}
-    unlike = {(one.name, one.asked, one.text): one for one in shown}
-    counted = [(sum(mark in one.text.casefold() for mark in marks), one) for one in unlike.values()]
-    ranked = sorted(counted, key=lambda one: (one[1].name not in PROGRAMS, -one[0]))
-    kept: dict[int, str] = {}
-    for count, one in ranked:
-        room = most - sum(map(len, kept.values()))
-        if (count or one.name in PROGRAMS) and room > 0:
-            kept[id(one)] = _excerpt(one, marks, min(room, max(most // 2, 200)))
+    unlike = {(call.name, call.asked, call.text): call for call in calls}
+    rows = [(sum(mark in call.text.casefold() for mark in marks), call) for call in unlike.values()]
+    ranking = sorted(rows, key=lambda row: (row[1].name not in PROGRAMS, -row[0]))
+    excerpts: dict[int, str] = {}
+    for count, call in ranking:
+        room = most - sum(map(len, excerpts.values()))
+        if (count or call.name in PROGRAMS) and room > 0:
+            excerpts[id(call)] = _excerpt(call, marks, min(room, max(most // 2, 200)))
     return [
-        TextBlock(text=kept[id(one)], source=Source(kind="tool", ref=one.name), trust=one.trust)
-        for one in unlike.values()
-        if id(one) in kept
+        TextBlock(text=excerpts[id(call)], source=Source(kind="tool", ref=call.name), trust=call.trust)
+        for call in unlike.values()
+        if id(call) in excerpts
     ]
 
 
-def _excerpt(one: Output, marks: Collection[str], most: int) -> str:
-    asked = one.asked if len(one.asked) <= MOST_ASKED else f"{one.asked[:MOST_ASKED]}…"
-    head = f"{one.asker} called {one.name}: {asked}\nIt gave: "[:most]
+def _excerpt(output: Output, marks: Collection[str], most: int) -> str:
+    request = output.asked if len(output.asked) <= MOST_ASKED else f"{output.asked[:MOST_ASKED]}…"
+    head = f"{output.asker} called {output.name}: {request}\nIt gave: "[:most]
     room = most - len(head)
-    if len(one.text) <= room:
-        return head + one.text
-    lines = [line for line in one.text.splitlines() if any(mark in line.casefold() for mark in marks)]
-    said = "\n… ".join(lines) or one.text
-    return f"{head}… {said[: max(0, room - 4)]} …"
+    if len(output.text) <= room:
+        return head + output.text
+    lines = [line for line in output.text.splitlines() if any(mark in line.casefold() for mark in marks)]
+    excerpt = "\n… ".join(lines) or output.text
+    return f"{head}… {excerpt[: max(0, room - 4)]} …"

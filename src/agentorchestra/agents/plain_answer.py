@@ -52,7 +52,7 @@ def open_work(state: State, ctx: BranchContext[Any], finish: ToolSchema | None) 
         return "the work came to no end by itself"  # so the answer is a partial one
     plans = Plans.of(ctx.vars)
     steps = plans.plans[plans.active].steps if plans.active is not None else []
-    open_steps = [f"{n} ({one.text})" for n, one in enumerate(steps) if one.status in ("not_started", "in_progress")]
+    open_steps = [f"{n} ({step.text})" for n, step in enumerate(steps) if step.status in ("not_started", "in_progress")]
     if open_steps:
         reason = f"your plan has open steps: {', '.join(open_steps)}. Carry them out, or mark them with todo, before "
         reason += "you answer"
@@ -71,9 +71,9 @@ def read_by(state: State, ctx: BranchContext[Any]) -> list[str]:
     What an agent says that it asked is not among them: that agent gave its own sources.
     """
     by_turn = ctx.manifest.checks >= TURN
-    turn = [block for one in (*state.told, *state.messages[state.steps_at :]) for block in one.content]
+    turn = [block for message in (*state.told, *state.messages[state.steps_at :]) for block in message.content]
     sources = provenance_of(turn) if by_turn and begun_with(ctx) is not None else state.sources
     own = Provenance(kind="agent", ref=ctx.actor, trust=Trust.UNTRUSTED)  # its answers of earlier turns
-    untrusted = [one for one in sources if one.trust is Trust.UNTRUSTED and one not in (FILE_NAMES, own)]
+    suspects = [source for source in sources if source.trust is Trust.UNTRUSTED and source not in (FILE_NAMES, own)]
     kinds = ("file", "web") if by_turn else ("file", "web", "agent")
-    return [one.ref for one in untrusted if one.kind in kinds or one.ref == SEARCH]
+    return [source.ref for source in suspects if source.kind in kinds or source.ref == SEARCH]

@@ -50,7 +50,7 @@ def plan_effect(kit: Kit, ctx: BranchContext[Any], words: Sequence[str], problem
     acting, reading = shown_tools(
         [kit.tools[name] for name in ctx.manifest.tools if name in kit.tools], _environments(kit, ctx)
     )
-    earlier = [one.task for one in ctx.manifest.earlier]
+    earlier = [turn.task for turn in ctx.manifest.earlier]
     now = [words[0], *words[1 + len(ctx.manifest.earlier_words) :]]
     messages = plan_messages(kit.prompts.get(PLAN), acting, reading, now, earlier=earlier, problem=problem)
     return Effect(
@@ -88,18 +88,18 @@ def shown_tools(
 
     Those whose words come from outside are not shown, nor tools that only work for another tool.
     """
-    inner = {name for one in tools for name in one.uses}
-    offered = [(one.name, one.schema, one.tags, one.traits.result) for one in tools]
+    inner = {name for tool in tools for name in tool.uses}
+    rows = [(tool.name, tool.schema, tool.tags, tool.traits.result) for tool in tools]
     for environment in environments:
         for action in environment.actions():
-            offered.append((f"{environment.name}_{action.name}", action, action_tags(environment, action.name), ""))
-    shown = sorted((one for one in offered if one[1].trust is not Trust.UNTRUSTED), key=itemgetter(0))
+            rows.append((f"{environment.name}_{action.name}", action, action_tags(environment, action.name), ""))
+    listing = sorted((row for row in rows if row[1].trust is not Trust.UNTRUSTED), key=itemgetter(0))
     acting = {
-        name: _line(name, schema, tags) + _gives(result) for name, schema, tags, result in shown if _acts(name, tags)
+        name: _line(name, schema, tags) + _gives(result) for name, schema, tags, result in listing if _acts(name, tags)
     }
     reading = {
         name: f"- {name}: {_short(schema.description)}".rstrip(" :") + _gives(result)
-        for name, schema, _, result in shown
+        for name, schema, _, result in listing
         if name not in acting and name not in inner
     }
     return acting, reading
@@ -121,12 +121,12 @@ def _acts(name: str, tags: frozenset[Tag]) -> bool:
 def _line(name: str, schema: ToolSchema, tags: frozenset[Tag]) -> str:
     """Return a tool as a line: `pay(to: string, amount: number = 1) [spend] Pay somebody.`"""
     required = schema.parameters.get("required", ())
-    given = ", ".join(
-        f"{argument}{'' if argument in required else '?'}: {_type(one)}"
-        for argument, one in schema.parameters.get("properties", {}).items()
+    arguments = ", ".join(
+        f"{argument}{'' if argument in required else '?'}: {_type(property_schema)}"
+        for argument, property_schema in schema.parameters.get("properties", {}).items()
     )
     touches = f" [{', '.join(sorted(tag.value for tag in tags))}]" if tags else ""
-    return f"- {name}({given}){touches} {_short(schema.description)}".rstrip()
+    return f"- {name}({arguments}){touches} {_short(schema.description)}".rstrip()
 
 
 def _gives(result: str) -> str:
@@ -134,14 +134,14 @@ def _gives(result: str) -> str:
 
 
 def _type(schema: Mapping[str, Any]) -> str:
-    kinds = [schema, *(one for key in ("anyOf", "oneOf") for one in schema.get(key, ()))]
-    listed = next((one["enum"] for one in kinds if "enum" in one), None)
-    names = [str(one["type"]) for one in kinds if "type" in one and one["type"] != "null"]
-    said = " | ".join(map(str, listed)) if listed else " or ".join(names) or "any"
-    what = _short(str(schema.get("description", "")))
-    return f"{said} ({what})" if what else said
+    kinds = [schema, *(kind for key in ("anyOf", "oneOf") for kind in schema.get(key, ()))]
+    values = next((kind["enum"] for kind in kinds if "enum" in kind), None)
+    names = [str(kind["type"]) for kind in kinds if "type" in kind and kind["type"] != "null"]
+    type_text = " | ".join(map(str, values)) if values else " or ".join(names) or "any"
+    purpose = _short(str(schema.get("description", "")))
+    return f"{type_text} ({purpose})" if purpose else type_text
 
 
 def _short(text: str) -> str:
-    said = " ".join(text.split())
-    return said if len(said) <= MOST_DESCRIBED else f"{said[: MOST_DESCRIBED - 1]}…"
+    line = " ".join(text.split())
+    return line if len(line) <= MOST_DESCRIBED else f"{line[: MOST_DESCRIBED - 1]}…"

@@ -31,9 +31,9 @@ def review_effect(kit: Kit, ctx: BranchContext[Any], effect: Effect, view: Polic
     role = role_of(ROLE, ctx)
     model = role.model or ctx.model
     _, settings, profile_hash = request_settings(model, role, ctx, kit, beside=True)
-    called = [kit.tools[effect.name]] if effect.name in kit.tools else []
-    acting, _ = shown_tools(called)
-    earlier = [one.task for one in ctx.manifest.earlier]
+    tools = [kit.tools[effect.name]] if effect.name in kit.tools else []
+    acting, _ = shown_tools(tools)
+    earlier = [turn.task for turn in ctx.manifest.earlier]
     words = view.user_content
     rules, said = kit.prompts.get(REVIEW).messages(
         tool=acting.get(effect.called, f"- {effect.called}"),
@@ -41,10 +41,10 @@ def review_effect(kit: Kit, ctx: BranchContext[Any], effect: Effect, view: Polic
         earlier=earlier,
         words=[words[0], *words[1 + len(ctx.manifest.earlier_words) :]],
     )
-    told = Message(role="user", content=(TextBlock(text=said, trust=Trust.USER), *shown_call(effect, view)))
+    message = Message(role="user", content=(TextBlock(text=said, trust=Trust.USER), *shown_call(effect, view)))
     return model_effect(
         model,
-        (system_message(rules), told),
+        (system_message(rules), message),
         settings.model_copy(update={"output_schema": SCHEMA}),
         profile_hash,
         role=ROLE,

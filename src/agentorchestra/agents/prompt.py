@@ -32,7 +32,7 @@ from agentorchestra.tools.todo import render_todo
 
 def render(prompt: Prompt, **values: Any) -> str:
     """Render a prompt with those of the values that it declares: a pinned copy may be from before others."""
-    return prompt.render(**{name: one for name, one in values.items() if name in prompt.variables})
+    return prompt.render(**{name: value for name, value in values.items() if name in prompt.variables})
 
 
 def first_message(
@@ -40,7 +40,7 @@ def first_message(
 ) -> tuple[tuple[Block, ...], tuple[Provenance, ...]]:
     """Return what an agent is told first, and its origin; only new files where it `goes_on` with a conversation."""
     manifest, top, trust = ctx.manifest, is_top(ctx), order_trust(ctx)
-    files = [one for one in manifest.files if one.name in manifest.given] if goes_on else manifest.files
+    files = [file for file in manifest.files if file.name in manifest.given] if goes_on else manifest.files
     in_view, seeing = files_shown(spec.context), manifest.media_models.get("image", ())
     look = "nobody" if not seeing else "read_file" if model_of(spec, ctx) in seeing else "ask_media"
     text = render(
@@ -50,7 +50,7 @@ def first_message(
         **listing(files),
         left_out=manifest.left_out,
         in_view=sorted(in_view),
-        look=look if {one.name for one in files if one.media_type[:6] == "image/"} - in_view else "",
+        look=look if {file.name for file in files if file.media_type[:6] == "image/"} - in_view else "",
         output_schema=json.dumps(spec.output_schema, sort_keys=True) if spec.output_schema else "",
         tests=manifest.tests if top else "",
     )
@@ -63,13 +63,13 @@ def first_message(
     order = TextBlock(text=text, trust=trust)
     origin = Provenance(kind="task" if top else "agent", ref="" if top else "caller", trust=trust)
     # Whoever gives a file its name writes into the prompt of everybody who is told of it.
-    named = (FILE_NAMES,) if manifest.files else ()
-    return (*before, order, *spec.context), (origin, *named, *provenance_of([*before, *spec.context]))
+    sources = (FILE_NAMES,) if manifest.files else ()
+    return (*before, order, *spec.context), (origin, *sources, *provenance_of([*before, *spec.context]))
 
 
 def earlier_block(ctx: BranchContext[Any], kit: Kit) -> Block:
     """Return the session's last tasks and answers as material."""
-    earlier = [one.model_dump(mode="json") for one in ctx.manifest.earlier]
+    earlier = [turn.model_dump(mode="json") for turn in ctx.manifest.earlier]
     text = kit.prompts.get("earlier").render(earlier=earlier, session=ctx.manifest.session or "")
     return material(text, "session", "memory")
 
@@ -83,7 +83,7 @@ def system_text(
     native: bool,
     tools: AgentToolset,
     # `listed`, `agents`: of its tools, what stands in the prompt, and the agents among what is offered
-    listed: Sequence[ToolSchema],
+    schemas: Sequence[ToolSchema],
     agents: Sequence[ToolSchema],
     environments: Mapping[str, Environment],
     values: Mapping[str, Any] = MappingProxyType({}),  # further variables of its prompt
@@ -97,10 +97,12 @@ def system_text(
         native=native or code,  # no JSON format beside the one that programs have
         code=code,
         max_tools=kit.max_calls,
-        tools=_entries(listed),
-        environments=[{"name": name, "rules": getattr(one, rules, one.rules)()} for name, one in environments.items()],
+        tools=_entries(schemas),
+        environments=[
+            {"name": name, "rules": getattr(world, rules, world.rules)()} for name, world in environments.items()
+        ],
         has_todo="todo" in tools.names,
-        agents=[{"name": one.name, "description": one.description} for one in agents],
+        agents=[{"name": agent.name, "description": agent.description} for agent in agents],
         max_steps=spec.max_steps,
         finish=spec.finish,
         fields=fields,
@@ -111,7 +113,7 @@ def system_text(
     agent_state(ctx).functions = functions = Functions(tools)
     acting = render(
         kit.prompts.get("code"),
-        functions=[functions.text(python_name(one.name)) for one in listed],
+        functions=[functions.text(python_name(schema.name)) for schema in schemas],
         finish_tool=tools.finish,
         most_calls=MOST_CALLS,
         sandbox=ctx.manifest.sandbox not in ("", "none"),
@@ -122,8 +124,8 @@ def system_text(
 
 def _entries(schemas: Sequence[ToolSchema]) -> list[dict[str, str]]:
     return [
-        {"name": one.name, "description": one.description, "parameters": json.dumps(one.parameters, sort_keys=True)}
-        for one in schemas
+        {"name": tool.name, "description": tool.description, "parameters": json.dumps(tool.parameters, sort_keys=True)}
+        for tool in schemas
     ]
 
 
@@ -154,10 +156,10 @@ def tail_text(
             must_answer=state.must_answer,
             candidate=state.candidate,
         )
-        opened = () if opened_prompt is None or state.must_answer else tools.open_schemas(state.opened)
-        if opened_prompt is None or not opened:
+        schemas = () if opened_prompt is None or state.must_answer else tools.open_schemas(state.opened)
+        if opened_prompt is None or not schemas:
             return text
         # In every step anew: what is said only once may be taken out of a long history.
-        return f"{opened_prompt.render(tools=_entries(opened))}\n\n{text}"
+        return f"{opened_prompt.render(tools=_entries(schemas))}\n\n{text}"
 
     return tail

@@ -31,8 +31,8 @@ def role_of(role: str, ctx: BranchContext[Any]) -> RoleSettings:
 
 def window_of(model: str, ctx: BranchContext[Any], kit: Kit) -> int:
     """Return the tokens a model can read, as the run was created: a replay without its client takes out the same."""
-    pinned = ctx.manifest.context_windows.get(model)
-    return pinned if pinned is not None else kit.models.client(model).profile.context_window
+    window = ctx.manifest.context_windows.get(model)
+    return window if window is not None else kit.models.client(model).profile.context_window
 
 
 def request_settings(
@@ -53,16 +53,16 @@ def _model_facts(
 ) -> tuple[bool, ModelSettings, str]:
     try:
         if not beside and any(node.limits.cost_usd is not None for node in ctx.node.chain()):
-            for one in kit.models.chain(model):
-                kit.models.require_price(one)  # dollars cannot be held for a model without a price
+            for candidate in kit.models.chain(model):
+                kit.models.require_price(candidate)  # dollars cannot be held for a model without a price
         client = kit.models.client(model)
     except UsageError:
         if not ctx.run.replaying and not beside:
             raise
-        recorded = recorded_request(ctx, model)
-        if recorded is None:  # of this agent the recording ends before a request: nothing depends on the model
+        request = recorded_request(ctx, model)
+        if request is None:  # of this agent the recording ends before a request: nothing depends on the model
             return True, ModelSettings(), ""
-        return bool(recorded.tools), recorded.settings, ""
+        return bool(request.tools), request.settings, ""
     profile = client.profile
     settings = ModelSettings(
         max_tokens=profile.max_tokens,
@@ -107,9 +107,9 @@ async def ask_model(
     output_schema: dict[str, Any] | None = None,
 ) -> str:
     """Ask beside the steps of an agent (a judge, a formatter); return the reply, "" where nobody may be asked."""
-    chosen = role_of(role, ctx)
-    model = chosen.model or ctx.model
-    _, settings, profile_hash = request_settings(model, chosen, ctx, kit)
+    profile = role_of(role, ctx)
+    model = profile.model or ctx.model
+    _, settings, profile_hash = request_settings(model, profile, ctx, kit)
     if output_schema is not None:
         settings = settings.model_copy(update={"output_schema": output_schema})
     message = Message(role="user", content=(TextBlock(text=prompt, trust=Trust.SYSTEM),))
@@ -132,14 +132,14 @@ def request_effect(
     values: Mapping[str, Any],
 ) -> Effect:
     """Return RequestModel for a component's question; PromptError if there is no such prompt, or it does not fit."""
-    chosen = role_of(role, ctx)
-    name = model or chosen.model or ctx.model
-    _, settings, profile_hash = request_settings(name, chosen, ctx, kit, beside=True)
+    role_settings = role_of(role, ctx)
+    name = model or role_settings.model or ctx.model
+    _, settings, profile_hash = request_settings(name, role_settings, ctx, kit, beside=True)
     if media == "required":
         settings = settings.model_copy(update={"media": media})
-    rules, told = kit.prompts.get(prompt).messages(**values)
-    asked = (TextBlock(text=told, trust=Trust.SYSTEM),) if told else ()
-    messages = (system_message(rules), Message(role="user", content=(*asked, *content)))
+    rules, words = kit.prompts.get(prompt).messages(**values)
+    blocks = (TextBlock(text=words, trust=Trust.SYSTEM),) if words else ()
+    messages = (system_message(rules), Message(role="user", content=(*blocks, *content)))
     provenance = union(ctx.provenance, provenance_of(tuple(content)))
     return model_effect(name, messages, settings, profile_hash, role=role, purpose="tool", provenance=provenance)
 
@@ -152,13 +152,13 @@ def recorded_request(ctx: BranchContext[Any], model: str = "") -> ModelRequest |
     """
     ledger = ctx.run.ledger
     own = re.compile(rf"{re.escape(ctx.branch.rstrip('/'))}(/\d+\.\d+)*/?")
-    found = [
+    rows = [
         (record.effect.get("purpose") not in ("decision", "final"), record.seq, record)
         for key, record in ledger.records.items()
         if record.effect.get("kind") == EffectKind.REQUEST_MODEL and own.fullmatch(key.branch)
     ]
     first: ModelRequest | None = None
-    for _, _, record in sorted(found, key=lambda one: one[:2]):
+    for _, _, record in sorted(rows, key=lambda row: row[:2]):
         request = ledger.codec.decode(record.effect).request
         first = first or request
         if request is not None and model in ("", request.model):

@@ -58,7 +58,7 @@ def settled(ctx: BranchContext[Any]) -> Record | None:
 def add_tools(ctx: BranchContext[Any], *tools: Tool[..., Any]) -> None:
     """Let an agent call tools that were made for it alone."""
     state = agent_state(ctx)
-    state.own_tools = {**state.own_tools, **{one.name: one for one in tools}}
+    state.own_tools = {**state.own_tools, **{tool.name: tool for tool in tools}}
 
 
 async def call_own(

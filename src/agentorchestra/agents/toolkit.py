@@ -35,11 +35,11 @@ async def toolset_of(
     Raises:
         UnknownComponentError: for a tool that is not registered.
     """
-    finish = () if any(one.traits.finishes for one in own) else (done_tool(spec.output_schema),)
-    named = [*searching(_named_tools(spec, kit), spec, ctx), *finish, *own]
-    made = await _made_tools(spec, ctx, kit)
-    tools = [*(tool for tool in named if tool.name not in made), *made.values()]
-    agent_state(ctx).own_tools = {tool.name: tool for tool in tools if tool is not kit.tools.get(tool.name)} | made
+    finish = () if any(tool.traits.finishes for tool in own) else (done_tool(spec.output_schema),)
+    candidates = [*searching(_named_tools(spec, kit), spec, ctx), *finish, *own]
+    new_tools = await _made_tools(spec, ctx, kit)
+    tools = [*(tool for tool in candidates if tool.name not in new_tools), *new_tools.values()]
+    agent_state(ctx).own_tools = {tool.name: tool for tool in tools if tool is not kit.tools.get(tool.name)} | new_tools
     environments = {name: kit.environments[name]() for name in spec.tools if name in kit.environments}
     toolset = agent_state(ctx).toolset = AgentToolset(
         tools, environments, agents=offered, role=spec.role, without=_later_actions(environments, ctx)
@@ -54,26 +54,25 @@ def _later_actions(environments: Mapping[str, Environment], ctx: BranchContext[A
     """
     if not ctx.run.replaying or ctx.run.ledger.upgraded_at:
         return frozenset()
-    pins = ctx.manifest.tools
-    changed = [
-        one for one in environments.values() if one.name in pins and pins[one.name].content_hash != one.content_hash
-    ]
+    hashes = {name: pin.content_hash for name, pin in ctx.manifest.tools.items()}
+    worlds = environments.values()
+    changed = [world for world in worlds if hashes.get(world.name, world.content_hash) != world.content_hash]
     codec = ctx.run.ledger.codec
-    recorded = {*codec.schemas(), *codec.words_of(OPEN_TOOLS)} if changed else set()
-    found: set[str] = set()
-    for one in changed:
-        names = {f"{one.name}_{schema.name}" for schema in one.actions()}
-        found |= names - recorded if names & recorded else set()
-    return frozenset(found)
+    recorded_names = {*codec.schemas(), *codec.words_of(OPEN_TOOLS)} if changed else set()
+    later: set[str] = set()
+    for environment in changed:
+        names = {f"{environment.name}_{schema.name}" for schema in environment.actions()}
+        later |= names - recorded_names if names & recorded_names else set()
+    return frozenset(later)
 
 
 def actions_of(
     spec: AgentSpec, kit: Kit, offered: Sequence[Offered] = (), own: Sequence[Tool[..., Any]] = ()
 ) -> list[dict[str, str]]:
     """Return what an agent may do but for ending its work, with what each is for, as prompts list it."""
-    made = [one.schema for one in offered] + [one.schema for one in own if not one.traits.finishes]
-    named = [{"name": name, "purpose": purpose(name, kit)} for name in spec.tools if name not in CALLED_BY_CODE]
-    return [*named, *({"name": one.name, "purpose": _first_line(one.description)} for one in made)]
+    schemas = [tool.schema for tool in offered] + [tool.schema for tool in own if not tool.traits.finishes]
+    rows = [{"name": name, "purpose": purpose(name, kit)} for name in spec.tools if name not in CALLED_BY_CODE]
+    return [*rows, *({"name": schema.name, "purpose": _first_line(schema.description)} for schema in schemas)]
 
 
 def purpose(name: str, kit: Kit) -> str:
@@ -81,9 +80,9 @@ def purpose(name: str, kit: Kit) -> str:
     tool = kit.tools.get(name)
     if tool is not None:
         return _first_line(tool.description)
-    one = kit.environments[name]()
-    first = _first_line(inspect.getdoc(type(one)) or "")
-    shares = getattr(one, "ground", "") == "folder"
+    environment = kit.environments[name]()
+    first = _first_line(inspect.getdoc(type(environment)) or "")
+    shares = getattr(environment, "ground", "") == "folder"
     return f"{first} All agents of the run share that folder." if shares else first
 
 
@@ -92,15 +91,15 @@ def _first_line(text: str) -> str:
 
 
 def _named_tools(spec: AgentSpec, kit: Kit) -> list[Tool[..., Any]]:
-    found: list[Tool[..., Any]] = []
+    tools: list[Tool[..., Any]] = []
     for name in spec.tools:
         if name in kit.environments or name in OF_EVERY_AGENT:
             continue  # environments give actions; these every agent has of its own
         tool = kit.tools.get(name)
         if tool is None:
             raise UnknownComponentError(f"no tool {name!r} is registered; registered: {', '.join(sorted(kit.tools))}")
-        found.append(tool)
-    return found
+        tools.append(tool)
+    return tools
 
 
 async def _made_tools(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> dict[str, Tool[..., Any]]:
@@ -109,4 +108,4 @@ async def _made_tools(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> dic
     runs_code = CODE_TOOL in spec.tools or (agent is not None and agent.tools is None)
     if kit.workshop is None or not runs_code:
         return {}
-    return {one.name: one for one in await kit.workshop.generated_tools(ctx)}
+    return {tool.name: tool for tool in await kit.workshop.generated_tools(ctx)}

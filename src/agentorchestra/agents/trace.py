@@ -38,8 +38,8 @@ class Trace:
 
 def trace_of(ledger: Ledger, branch: str) -> Trace:
     agent = parent_key(branch)  # its own record has what it cost and made besides its effects
-    below = [(key, one) for key, one in ledger.records.items() if within(key.branch, branch) or key == agent]
-    own = sorted(((key.n, key, one) for key, one in below if key.branch == branch), key=lambda one: one[0])
+    below = [(key, record) for key, record in ledger.records.items() if within(key.branch, branch) or key == agent]
+    own = sorted(((key.n, key, row) for key, row in below if key.branch == branch), key=lambda row: row[0])
     lines, errors, words, steps = [], [], "", 0
     keys: list[str] = []
     trust = Trust.AGENT
@@ -51,9 +51,9 @@ def trace_of(ledger: Ledger, branch: str) -> Trace:
             continue
         if kind == EffectKind.REQUEST_MODEL:
             steps += record.effect.get("purpose") in ("decision", "final")
-            said = outcome.response.text.strip() if outcome is not None and outcome.ok else ""
-            words = said or words
-            lines += [f"It said: {_cut(said)}"] if said else []
+            text = outcome.response.text.strip() if outcome is not None and outcome.ok else ""
+            words = text or words
+            lines += [f"It said: {_cut(text)}"] if text else []
         else:
             lines.append(_call(record))
             trust = trust if outcome is None else lowest(trust, outcome.trust)
@@ -65,17 +65,9 @@ def trace_of(ledger: Ledger, branch: str) -> Trace:
         left_out = len(lines) - MOST_LINES
         lines = [*lines[:first], f"[{left_out} lines are left out here]", *lines[first + left_out :]]
         keys = [*keys[:first], "", *keys[first + left_out :]]
-    made = [ref for _, one in sorted(below, key=lambda one: one[1].seq) if one.outcome for ref in one.outcome.artifacts]
-    return Trace(
-        tuple(lines),
-        trust,
-        words,
-        tuple(errors),
-        tuple(dict.fromkeys(made)),
-        steps,
-        _cost([one for _, one in below]),
-        tuple(keys),
-    )
+    refs = [ref for _, row in sorted(below, key=lambda row: row[1].seq) if row.outcome for ref in row.outcome.artifacts]
+    files, cost = tuple(dict.fromkeys(refs)), _cost([record for _, record in below])
+    return Trace(tuple(lines), trust, words, tuple(errors), files, steps, cost, tuple(keys))
 
 
 def result_of(outcome: Outcome) -> AgentResult:
@@ -104,14 +96,15 @@ def handed_back(outcome: Outcome, trace: Trace) -> tuple[AgentResult, Trust]:
 
 def _call(record: Record) -> str:
     """Return a call and what it gave; one that was cut off gave nothing."""
-    given = record.effect.get("arguments", {})
-    arguments = "\n".join(f"{name} = {one if isinstance(one, str) else json.dumps(one)}" for name, one in given.items())
+    values = record.effect.get("arguments", {})
+    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in values.items()}
+    arguments = "\n".join(f"{name} = {text}" for name, text in texts.items())
     outcome = record.outcome
     if outcome is None:
-        said = "it did not come back"
+        text = "it did not come back"
     else:
-        said = text_of(outcome.blocks()) if outcome.ok else f"failed: {outcome.error or outcome.status}"
-    return f"It called {_name(record)} with\n{_cut(arguments)}\nand got\n{_cut(said)}"
+        text = text_of(outcome.blocks()) if outcome.ok else f"failed: {outcome.error or outcome.status}"
+    return f"It called {_name(record)} with\n{_cut(arguments)}\nand got\n{_cut(text)}"
 
 
 def _name(record: Record) -> str:
@@ -120,9 +113,9 @@ def _name(record: Record) -> str:
 
 def _cost(records: Sequence[Record]) -> float | None:
     """Return US dollars of what came back; the bill of the run counts failed attempts besides."""
-    costs = [one.outcome.usage.cost_usd for one in records if one.outcome is not None]
-    known = [one for one in costs if one is not None]
-    return round(sum(known), 12) if len(known) == len(costs) else None
+    costs = [record.outcome.usage.cost_usd for record in records if record.outcome is not None]
+    prices = [cost for cost in costs if cost is not None]
+    return round(sum(prices), 12) if len(prices) == len(costs) else None
 
 
 def _cut(text: str, most: int = LINE_CHARS) -> str:

@@ -78,53 +78,53 @@ class Kit:
             members: names of agents that may be delegated to, whomever they work for.
             task: the caller's own, which is handed over where a call names none.
         """
-        found = []
+        delegates = []
         manifest = ctx.manifest
         choices = self.choices if manifest.choices is None else manifest.choices
         # What was registered since the run was created is not in it, or no resume would ask as it did.
-        pinned = manifest.system != CALLS
-        given = tuple(one for one in self.given if one in manifest.tools or not pinned)
+        is_pinned = manifest.system != CALLS
+        user_tools = tuple(tool for tool in self.given if tool in manifest.tools or not is_pinned)
         for name, agent in sorted(self.agents.items()):
-            if pinned and manifest.agents and name not in manifest.agents:
+            if is_pinned and manifest.agents and name not in manifest.agents:
                 continue
-            wanted = agent.reach(given)
-            if name in self.behind or (agent.tools is None and not wanted):
+            reachable = agent.reach(user_tools)
+            if name in self.behind or (agent.tools is None and not reachable):
                 continue
             if agent.within and leader not in agent.within and name not in members:
                 continue
-            held = ctx.capabilities
+            rights = ctx.capabilities
             own = agent.uses | (self.apart & {*agent.environments})
-            tools = tuple(tool for tool in wanted if held is None or tool in held or tool in own)
+            tools = tuple(tool for tool in reachable if rights is None or tool in rights or tool in own)
             if GIVEN in (agent.tools or ()) and TERMINAL in tools:
                 tools = tuple(tool for tool in tools if tool != BASH)
             trust = Trust.SYSTEM
-            told = tools if agent.tools is None else tuple(one for one in tools if one in given)
-            if told and (agent.tools is None or GIVEN in agent.tools):
+            shown_tools = tools if agent.tools is None else tuple(tool for tool in tools if tool in user_tools)
+            if shown_tools and (agent.tools is None or GIVEN in agent.tools):
                 # What the user's tools are for nobody else can say: without it no planner would know when to ask.
-                said, named = self._abilities(told, ctx.manifest.prompt_tool_chars // 4)
-                agent = replace(agent, description=f"{agent.description} It can: {said}.")
-                trust = lowest(*(self.tools[name].schema.trust for name in named if name in self.tools))
+                abilities, named_tools = self._abilities(shown_tools, ctx.manifest.prompt_tool_chars // 4)
+                agent = replace(agent, description=f"{agent.description} It can: {abilities}.")
+                trust = lowest(*(self.tools[name].schema.trust for name in named_tools if name in self.tools))
             # Where it works of its own accord is no more the caller's concern than the tools it holds.
-            said_of = replace(agent, environments=tuple(one for one in agent.environments if one not in self.apart))
+            said_of = replace(agent, environments=tuple(name for name in agent.environments if name not in self.apart))
             if said_of.profile:
                 agent = replace(agent, description=f"{agent.description}\n{said_of.profile}")
-            found.append(Delegate(agent, tools, choices, trust, task))
-        held = ctx.capabilities
-        every = tuple(sorted({*manifest.tools} if held is None else held - OF_EVERY_AGENT))
-        for name, said in self.team_systems.items():
-            found.append(Delegate(Agent(name, said), every, choices, task=task))
-        return found
+            delegates.append(Delegate(agent, tools, choices, trust, task))
+        rights = ctx.capabilities
+        every = tuple(sorted({*manifest.tools} if rights is None else rights - OF_EVERY_AGENT))
+        for name, abilities in self.team_systems.items():
+            delegates.append(Delegate(Agent(name, abilities), every, choices, task=task))
+        return delegates
 
     def _abilities(self, tools: Sequence[str], room: int) -> tuple[str, Sequence[str]]:
         """Say what tools and environments are for, a phrase each, in at most `room` characters (0 for any number)."""
-        said: list[str] = []
+        phrases: list[str] = []
         left = room or math.inf
         for name in tools:
             text = self.tools[name].description if name in self.tools else f"act on {name}"
             first = text.strip().splitlines()[0].strip() if text.strip() else name.replace("_", " ")
             left -= len(first)
             if left < 0:
-                said.append(f"and {len(tools) - len(said):,} further things, for which it finds the tool itself")
-                return "; ".join(said), tools[: len(said) - 1]
-            said.append(first.rstrip("."))
-        return "; ".join(said), tools
+                phrases.append(f"and {len(tools) - len(phrases):,} further things, for which it finds the tool itself")
+                return "; ".join(phrases), tools[: len(phrases) - 1]
+            phrases.append(first.rstrip("."))
+        return "; ".join(phrases), tools

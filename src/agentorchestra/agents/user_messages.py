@@ -19,35 +19,35 @@ MOST_TOLD = 4_000  # characters of the user's words that an agent is shown; the 
 
 def heard_before(ctx: BranchContext[Any]) -> list[str]:
     """Return what the user told before the call that owns a branch; each once, where it was said last."""
-    found: list[str] = []
-    one: BranchContext[Any] | None = ctx
-    while one is not None:
-        heard = []
-        for n in range(1, one.key.n):
-            record = one.run.ledger.records.get(EffectKey(one.key.branch, n))
+    words: list[str] = []
+    branch: BranchContext[Any] | None = ctx
+    while branch is not None:
+        messages = []
+        for n in range(1, branch.key.n):
+            record = branch.run.ledger.records.get(EffectKey(branch.key.branch, n))
             if record is None or record.outcome is None or record.effect.get("kind") != EffectKind.RECEIVE:
                 continue
             texts = record.outcome.value
-            heard += [str(text) for text in texts] if isinstance(texts, list) else []
-        found = [*heard, *found]
-        one = one.parent
-    return list(dict.fromkeys(reversed(found)))[::-1]
+            messages += [str(text) for text in texts] if isinstance(texts, list) else []
+        words = [*messages, *words]
+        branch = branch.parent
+    return list(dict.fromkeys(reversed(words)))[::-1]
 
 
 def user_words(ctx: BranchContext[Any], prompts: PromptLibrary, instruction: str) -> tuple[Block, ...]:
     """Return the user's words for an agent that is asked now, as far as its instruction does not have them."""
-    heard = [text for text in heard_before(ctx) if not _stands_in(instruction, text)]
-    shown: list[str] = []
+    texts = [text for text in heard_before(ctx) if not _stands_in(instruction, text)]
+    quotes: list[str] = []
     left = MOST_TOLD
-    for text in reversed(heard):
-        if shown and len(text) > left:
+    for text in reversed(texts):
+        if quotes and len(text) > left:
             break
-        shown.insert(0, text if len(text) <= left else f"{text[: left - 1]}…")
-        left -= len(shown[0])
-    if not shown:
+        quotes.insert(0, text if len(text) <= left else f"{text[: left - 1]}…")
+        left -= len(quotes[0])
+    if not quotes:
         return ()
-    said = prompts.get("told").render(told=shown, left_out=len(heard) - len(shown))
-    return (TextBlock(text=said, source=Source(kind="human", ref="told"), trust=Trust.USER),)
+    words = prompts.get("told").render(told=quotes, left_out=len(texts) - len(quotes))
+    return (TextBlock(text=words, source=Source(kind="human", ref="told"), trust=Trust.USER),)
 
 
 def _stands_in(instruction: str, text: str) -> bool:

@@ -190,15 +190,15 @@ async def _candidate(config: ComponentConfig, server: TCPServer) -> JsonValue:
 async def _made_here(ctx: Any, shop: Workshop) -> list[dict[str, JsonValue]]:
     return [
         {
-            "name": generated.name,
-            "version": generated.version,
-            "description": generated.description[:600],
-            "parameters": generated.schema.parameters,
+            "name": tool.name,
+            "version": tool.version,
+            "description": tool.description[:600],
+            "parameters": tool.schema.parameters,
             "for_all": True,
-            "source": (await ctx.blob(str(ctx.vars[GENERATED + generated.name]["source"]))).decode(),
-            "symbol": generated.name,
+            "source": (await ctx.blob(str(ctx.vars[GENERATED + tool.name]["source"]))).decode(),
+            "symbol": tool.name,
         }
-        for generated in await shop.generated_tools(ctx)
+        for tool in await shop.generated_tools(ctx)
     ]
 
 

@@ -62,11 +62,11 @@ WORKER = Agent(
 
 
 def builtin_agents(settings: Settings | None = None) -> dict[str, Agent]:
-    given = settings or Settings()
-    packaged = (browser_use(given.browser), deep_analyzer(given.analysis), deep_researcher(given.research))
-    named = (*packaged, REPORTER, WORKER, tool_generator(given.generator), debate(given.debate))
-    agents: tuple[Agent, ...] = (*named, *EXPERTS, *society_agents(), reader(), distiller())
-    return {one.name: one for one in agents}
+    limits = settings or Settings()
+    drivers = (browser_use(limits.browser), deep_analyzer(limits.analysis), deep_researcher(limits.research))
+    planner_agents = (*drivers, REPORTER, WORKER, tool_generator(limits.generator), debate(limits.debate))
+    agents: tuple[Agent, ...] = (*planner_agents, *EXPERTS, *society_agents(), reader(), distiller())
+    return {agent.name: agent for agent in agents}
 
 
 def adjusted(agents: Mapping[str, Agent], settings: Mapping[str, AgentSettings]) -> dict[str, Agent]:
@@ -77,15 +77,15 @@ def adjusted(agents: Mapping[str, Agent], settings: Mapping[str, AgentSettings])
             f"the settings name the agent {unknown[0]!r} (agents.{unknown[0]}), which is not there; the agents: "
             f"{', '.join(sorted(agents))}"
         )
-    found = dict(agents)
-    for name, one in settings.items():
-        values = one.model_dump(exclude_none=True)
+    result = dict(agents)
+    for name, override in settings.items():
+        values = override.model_dump(exclude_none=True)
         if values.get("memory") == NO_MEMORY:
             values["memory"] = ""
         if values.pop("team", None):
             values["within"] = ()
-        found[name] = replace(found[name], **values)
-    return found
+        result[name] = replace(result[name], **values)
+    return result
 
 
 def team(
@@ -106,29 +106,29 @@ def team(
     opened, the analyzer reads what was downloaded: it works in `files` there.
     """
     missing = {*packaged} - {*named} - {REPORT}  # that one is there wherever an agent writes it
-    found = {
-        name: one
-        for name, one in agents.items()
-        if not (one.on_request and missing & {*one.environments}) and (tools is None or {*one.needs} <= {*tools})
+    members = {
+        name: agent
+        for name, agent in agents.items()
+        if not (agent.on_request and missing & {*agent.environments}) and (tools is None or {*agent.needs} <= {*tools})
     }
     if chosen is not None:
-        found = {name: one for name, one in found.items() if name in {*chosen, *leaders} or one.within}
-    there = {*leaders, *(name for name, one in found.items() if not one.within)}
-    found = {name: one for name, one in found.items() if name in there or there & {*one.within}}
-    analyzer = found.get(ANALYZER)
+        members = {name: agent for name, agent in members.items() if name in {*chosen, *leaders} or agent.within}
+    present = {*leaders, *(name for name, agent in members.items() if not agent.within)}
+    members = {name: agent for name, agent in members.items() if name in present or present & {*agent.within}}
+    analyzer = members.get(ANALYZER)
     if (
         analyzer is not None
         and isinstance(analyzer.drive, AnalysisDriver)
         and FOLDER_FILES in packaged
         and BROWSER in named
     ):
-        found[ANALYZER] = replace(analyzer, environments=(*analyzer.environments, FOLDER_FILES))
-    return found
+        members[ANALYZER] = replace(analyzer, environments=(*analyzer.environments, FOLDER_FILES))
+    return members
 
 
 def wants_in_run(agent: Agent) -> tuple[str, ...]:
     """Return what a run has to have for an agent to be in it: environments that it names, tools."""
-    return (*(one for one in agent.environments if one != REPORT), *agent.needs)
+    return (*(environment for environment in agent.environments if environment != REPORT), *agent.needs)
 
 
 def _describe(name: str, agent: Agent, builtin: bool) -> ComponentConfig:
@@ -154,7 +154,7 @@ def _describe(name: str, agent: Agent, builtin: bool) -> ComponentConfig:
 
 
 def check_named(
-    given: Iterable[Agent],
+    checked_agents: Iterable[Agent],
     *,
     tools: set[str] | None,
     environments: set[str],
@@ -162,43 +162,43 @@ def check_named(
     systems: Collection[str] = (),
 ) -> None:
     """Refuse (UnknownComponentError) agents that name what is not there; None: more names may come later."""
-    for one in given:
-        related = [other.agent for other in one.relationships]
-        for kind, names, known in (
-            ("tool", [name for name in one.tools or () if name != GIVEN], tools),
-            ("environment", one.environments, environments),
-            ("agent", related, agents),
-            ("agent", one.within, agents | {*systems}),
+    for agent in checked_agents:
+        relations = [other.agent for other in agent.relationships]
+        for kind, names, registered_names in (
+            ("tool", [name for name in agent.tools or () if name != GIVEN], tools),
+            ("environment", agent.environments, environments),
+            ("agent", relations, agents),
+            ("agent", agent.within, agents | {*systems}),
         ):
             for name in names:
-                if known is None or name in known or name == "done":
+                if registered_names is None or name in registered_names or name == "done":
                     continue
-                guess = did_you_mean(name, known, f"give it to the workspace ({kind}s=...)")
+                guess = did_you_mean(name, registered_names, f"give it to the workspace ({kind}s=...)")
                 raise UnknownComponentError(
-                    f"agent {one.name!r} names the {kind} {name!r}, which is not there; {guess}"
+                    f"agent {agent.name!r} names the {kind} {name!r}, which is not there; {guess}"
                 )
 
 
 def _profile(agent: Agent) -> dict[str, JsonValue]:
     """Return the typed part of its configuration, as far as it says something."""
-    said: dict[str, JsonValue] = {
+    values: dict[str, JsonValue] = {
         "competencies": [*agent.competencies],
         "objectives": [*agent.objectives],
-        "relationships": [asdict(one) for one in agent.relationships],
+        "relationships": [asdict(relationship) for relationship in agent.relationships],
         "environments": [*agent.environments],
         "remembers": agent.remembers,
         "within": [*agent.within],
     }
-    return {name: value for name, value in said.items() if value}
+    return {name: value for name, value in values.items() if value}
 
 
 @cache
 def _adapters() -> dict[str, TypeAdapter[Any]]:
     hints = get_type_hints(Agent)
-    return {one.name: TypeAdapter(hints[one.name]) for one in fields(Agent) if one.name not in _CODE}
+    return {field.name: TypeAdapter(hints[field.name]) for field in fields(Agent) if field.name not in _CODE}
 
 
-def _made(agent: Agent) -> Made | None:
+def _definition(agent: Agent) -> Made | None:
     """Return the values of its definition; an agent with code of its own is made only where that is at hand."""
     if agent.drive is not None or agent.carried is not None:
         return None
@@ -223,11 +223,11 @@ def _make(name: str, maker: Maker, text: str) -> Agent:
         raise SourceError(f"the agent {name!r} lacks something: {exc}") from None
 
 
-def _renamed(agent: Agent, name: str, version: str) -> Agent:
+def _rename(agent: Agent, name: str, version: str) -> Agent:
     return agent if (agent.name, agent.version) == (name, version) else replace(agent, name=name, version=version)
 
 
-def _copied(made: Made, name: str, new_name: str) -> Made:
+def _copy(made: Made, name: str, new_name: str) -> Made:
     return Made("", made.maker.model_copy(update={"fields": {**made.maker.fields, "name": new_name}}))
 
 
@@ -236,8 +236,8 @@ def _driver(agent: Agent) -> Any:
     drive: Any = agent.drive
     if isinstance(drive, FunctionType):
         return drive
-    called = inspect.getattr_static(type(drive), "__call__", None)
-    return type(drive) if isinstance(called, FunctionType) else None
+    call = inspect.getattr_static(type(drive), "__call__", None)
+    return type(drive) if isinstance(call, FunctionType) else None
 
 
 def _with_code(agent: Agent, made: Made | None) -> Made | None:
@@ -246,8 +246,8 @@ def _with_code(agent: Agent, made: Made | None) -> Made | None:
         return made
     driver = _driver(agent)
     text = defining_text(driver)
-    named = {"symbol": driver.__name__, "package": package_of(driver)} if text else {}
-    return Made(text, made.maker.model_copy(update=named))
+    symbols = {"symbol": driver.__name__, "package": package_of(driver)} if text else {}
+    return Made(text, made.maker.model_copy(update=symbols))
 
 
 def _variables(agent: Agent, made: Made | None) -> list[Variable]:
@@ -262,21 +262,21 @@ def _rewritten(agent: Agent, made: Made, values: Mapping[str, str]) -> Made:
         return Made("", made.maker.model_copy(update={"fields": {**made.maker.fields, **values}}))
     if CODE not in values:
         return reword(made, values)
-    held = _with_code(agent, made) or made
-    changed = rewritten_code(held, held.maker.symbol, values)
+    source = _with_code(agent, made) or made
+    changed = rewritten_code(source, source.maker.symbol, values)
     return Made(changed.text, changed.maker.model_copy(update={"how": "given"}))
 
 
-def _recoded(agent: Agent, made: Made) -> Agent:
+def _recode(agent: Agent, made: Made) -> Agent:
     """Return an agent whose drive is what a text defines: a function, or the same object with that class."""
-    found = member(load_source(made.text, package=made.maker.package), made.maker.symbol)
-    drive: Any = found
-    if isinstance(found, type):
+    definition = member(load_source(made.text, package=made.maker.package), made.maker.symbol)
+    drive: Any = definition
+    if isinstance(definition, type):
         drive = copy(agent.drive)
         try:
-            object.__setattr__(drive, "__class__", found)
+            object.__setattr__(drive, "__class__", definition)
         except TypeError as exc:
-            raise SourceError(f"the class {found.__name__} cannot drive the agent {agent.name!r}: {exc}") from None
+            raise SourceError(f"the class {definition.__name__} cannot drive the agent {agent.name!r}: {exc}") from None
     object.__setattr__(drive, "content_hash", sha256_text(made.text))
     return replace(agent, drive=drive)
 
@@ -295,20 +295,20 @@ AGENT: Kind[Agent] = Kind(
     name="agent",
     plural="agents",
     describe=_describe,
-    fits=lambda one: isinstance(one, Agent),
-    named=lambda one: one.name,
-    made=_made,
+    fits=lambda value: isinstance(value, Agent),
+    named=lambda agent: agent.name,
+    made=_definition,
     make=_make,
     make_foreign=None,
     is_code=lambda maker: maker.how in ("module", "source"),
-    written=lambda one: (one.version, True) if one.version != _DEFAULT else None,
-    version_of=lambda one: one.version,
-    copied=_copied,
-    renamed=_renamed,
+    written=lambda agent: (agent.version, True) if agent.version != _DEFAULT else None,
+    version_of=lambda agent: agent.version,
+    copied=_copy,
+    renamed=_rename,
     variables=_variables,
     rewritten=_rewritten,
-    worded=lambda one, maker: replace(one, description=maker.texts.get(DESCRIPTION, one.description)),
-    evolvable=lambda one: one.evolvable,
+    worded=lambda agent, maker: replace(agent, description=maker.texts.get(DESCRIPTION, agent.description)),
+    evolvable=lambda agent: agent.evolvable,
     rights=_rights,
-    recoded=_recoded,
+    recoded=_recode,
 )

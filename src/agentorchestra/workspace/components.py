@@ -100,7 +100,7 @@ class Components:
         )
 
     def of_kind(self, kind: str) -> ContextManager[Any]:
-        return next(one for one in self.managers if one.kind.name == kind)
+        return next(manager for manager in self.managers if manager.kind.name == kind)
 
     def find_with(self, finding: ComponentSearch) -> None:
         """Retrieve with the workspace's embedder, and with what was of use before."""
@@ -115,13 +115,13 @@ class Components:
     @property
     def secrets(self) -> dict[str, str]:
         """What toolkits know that must not reach the log, by name."""
-        return {name: value for one in self._toolkits for name, value in one.secrets().items()}
+        return {name: value for toolkit in self._toolkits for name, value in toolkit.secrets().items()}
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Warnings: packaged tools that the user's replace, tools of open toolkits that were left out."""
-        opened = (note for one in self._opened for note in (*one.notes, *self._taken.get(one.name, ())))
-        return (*self._notes, *opened)
+        left_out = (note for toolkit in self._opened for note in (*toolkit.notes, *self._taken.get(toolkit.name, ())))
+        return (*self._notes, *left_out)
 
     async def ready(self, *, toolkits: bool = True) -> None:
         """Open what is not open yet, read what was registered since, register what is at hand and unknown.
@@ -134,24 +134,25 @@ class Components:
             SourceError, McpError: for an entry point or a toolkit that cannot be used.
         """
         await self.registry.refresh()
-        closed = [one for one in self._toolkits if one not in self._opened] if toolkits else []
+        closed = [toolkit for toolkit in self._toolkits if toolkit not in self._opened] if toolkits else []
         started = self._started and not closed and not self._stale
         if started and all(manager.stock.is_settled for manager in self.managers):
             return
         async with self._lock:
             if not self._started:
                 for manager in self.managers:
-                    found = {one.name: one.one for one in entry_points(manager.kind)}
+                    installed = {entry.name: entry.one for entry in entry_points(manager.kind)}
                     manager.stock.give(
-                        {name: one for name, one in found.items() if not manager.stock.has(name)}, origin="installed"
+                        {name: component for name, component in installed.items() if not manager.stock.has(name)},
+                        origin="installed",
                     )
                 self._started = True
             for toolkit in closed:
                 if toolkit not in self._opened:
-                    offered = await toolkit.open(self._changed(toolkit.name))
+                    tools = await toolkit.open(self._changed(toolkit.name))
                     self._opened.append(toolkit)
-                    self._take(toolkit, offered)
-            for toolkit in [one for one in self._opened if one.name in self._stale]:
+                    self._take(toolkit, tools)
+            for toolkit in [toolkit for toolkit in self._opened if toolkit.name in self._stale]:
                 self._stale.discard(toolkit.name)
                 self._take(toolkit, toolkit.tools())
             await self._open_owners()
@@ -161,9 +162,9 @@ class Components:
 
     async def _open_owners(self) -> None:
         """Open the objects whose methods are tools, where they have something to open."""
-        for one in self.tools.stock.at_hand():
-            owner = one.owner
-            if owner is None or any(owner is held for held in self._owners):
+        for tool in self.tools.stock.at_hand():
+            owner = tool.owner
+            if owner is None or any(owner is opened_owner for opened_owner in self._owners):
                 continue
             self._owners.append(owner)
             await _call(owner, "open")
@@ -171,30 +172,30 @@ class Components:
     def _changed(self, name: str) -> Callable[[], None]:
         return lambda: self._stale.add(name)
 
-    def _take(self, toolkit: Toolkit, offered: Sequence[Tool[..., Any]]) -> None:
+    def _take(self, toolkit: Toolkit, tools: Sequence[Tool[..., Any]]) -> None:
         """Take in what a toolkit offers now; never in place of a tool that is there without it."""
         self._takes += 1
         self.tools.stock.take(self._offered.pop(toolkit.name, ()))
-        named = {one.name: one for one in offered}
-        taken = sorted(name for name in named if self.tools.stock.has(name))
+        by_name = {tool.name: tool for tool in tools}
+        doubles = sorted(name for name in by_name if self.tools.stock.has(name))
         self._taken[toolkit.name] = tuple(
-            f"the tool {name!r} of {toolkit.name} is left out: there is another tool of this name" for name in taken
+            f"the tool {name!r} of {toolkit.name} is left out: there is another tool of this name" for name in doubles
         )
-        for name, one in named.items():
-            if name not in taken:
-                self.tools.stock.give({name: one}, origin=one.traits.origin or toolkit.name)
-        self._offered[toolkit.name] = tuple(name for name in named if name not in taken)
+        for name, tool in by_name.items():
+            if name not in doubles:
+                self.tools.stock.give({name: tool}, origin=tool.traits.origin or toolkit.name)
+        self._offered[toolkit.name] = tuple(name for name in by_name if name not in doubles)
 
     def failures(self) -> list[str]:
         """Return why what is registered and cannot be used here cannot, a sentence each."""
-        return [why for manager in self.managers for _, why in sorted(manager.stock.failures().items())]
+        return [reason for manager in self.managers for _, reason in sorted(manager.stock.failures().items())]
 
     def library(self) -> PromptLibrary:
         return self._library.with_prompts(self.prompts.stock.live())
 
     async def close(self) -> None:
-        opened, self._opened = self._opened, []
-        for toolkit in reversed(opened):
+        toolkits, self._opened = self._opened, []
+        for toolkit in reversed(toolkits):
             await toolkit.close()
         owners, self._owners = self._owners, []
         for owner in reversed(owners):
@@ -203,11 +204,11 @@ class Components:
 
 
 async def _call(owner: Any, hook: str) -> None:
-    found = getattr(type(owner), hook, None)
-    if not inspect.iscoroutinefunction(found):
+    method = getattr(type(owner), hook, None)
+    if not inspect.iscoroutinefunction(method):
         return
     try:
-        await found(owner)
+        await method(owner)
     except Exception as exc:
         raise ToolDefinitionError(
             f"{type(owner).__name__}.{hook}() failed: {type(exc).__name__}: {exc}; its tools cannot be used"

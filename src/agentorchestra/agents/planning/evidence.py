@@ -36,7 +36,7 @@ TeamResult = tuple[str, AgentResult, Trust]
 
 
 @dataclass(frozen=True)
-class Delegation:
+class TeamDelegation:
     n: int  # its number on the caller's branch
     name: str
     task: str
@@ -44,7 +44,7 @@ class Delegation:
     outcome: Outcome
 
 
-def delegations(ctx: BranchContext[Any], *, upto: int | None = None) -> list[Delegation]:
+def delegations(ctx: BranchContext[Any], *, upto: int | None = None) -> list[TeamDelegation]:
     """Return the agents a branch asked, itself or in its programs, in order, as far as they came to an end.
 
     Of a program's branch those that its agent asked before are among them. With `upto` only those before this number.
@@ -54,7 +54,7 @@ def delegations(ctx: BranchContext[Any], *, upto: int | None = None) -> list[Del
         if record.effect.get("kind") in (EffectKind.INVOKE_AGENT, EffectKind.RUN_CODE):
             by_branch.setdefault(key.branch, []).append((key.n, record))
 
-    def on(branch: str, upto: int | None, number: int = 0) -> Iterator[Delegation]:
+    def on(branch: str, upto: int | None, number: int = 0) -> Iterator[TeamDelegation]:
         for n, record in sorted(by_branch.get(branch, ()), key=lambda entry: entry[0]):
             if upto is not None and n >= upto:
                 continue
@@ -62,7 +62,7 @@ def delegations(ctx: BranchContext[Any], *, upto: int | None = None) -> list[Del
                 yield from on(f"{EffectKey(branch, n).path}.{PROGRAM}", None, number or n)
             elif record.outcome is not None:
                 arguments = record.effect.get("arguments", {})
-                yield Delegation(
+                yield TeamDelegation(
                     number or n,
                     str(arguments.get("name", "agent")),
                     str(arguments.get("instruction", "")),

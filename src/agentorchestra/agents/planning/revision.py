@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentorchestra.agents.agent import Delegate
-from agentorchestra.agents.planning.evidence import VERIFICATION, Delegation, delegations
+from agentorchestra.agents.planning.evidence import VERIFICATION, TeamDelegation, delegations
 from agentorchestra.agents.state import call_own
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Source, TextBlock, Trust
@@ -77,13 +77,13 @@ class Replacements:
             open_names += [name for name in names if name not in open_names]
         return state.model_copy(update={"messages": tuple(messages), "opened": tuple(open_names)})
 
-    async def _substitutes(self, delegation: Delegation, failed_names: set[str], ctx: BranchContext[Any]) -> Any:
+    async def _substitutes(self, delegation: TeamDelegation, failed_names: set[str], ctx: BranchContext[Any]) -> Any:
         finder = self.kit.finder or Finder(Retriever())
         substitutes = [delegate for delegate in self.offered if delegate.agent.name not in failed_names]
         return await call_own(ctx, _search(finder, substitutes), {"task": delegation.task})
 
 
-def _failed(delegation: Delegation) -> bool:
+def _failed(delegation: TeamDelegation) -> bool:
     """Return True if an agent did not do what it was asked for; a denial is no failure of the agent's."""
     if delegation.purpose == VERIFICATION:
         return False

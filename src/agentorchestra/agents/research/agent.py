@@ -29,8 +29,8 @@ class ResearchDriver(Limited[ResearchSettings]):
         questioner = Questioner(ctx, kit, spec.role, spec.model)
         sees = model_of(spec, ctx) in ctx.manifest.media_models.get("image", ())
         parts = search_parts(ctx)
-        asked = {"reflect": parts.reflect, "variants": parts.expand}
-        limits = self.limits.model_copy(update={name: one for name, one in asked.items() if one is not None})
+        overrides = {"reflect": parts.reflect, "variants": parts.expand}
+        limits = self.limits.model_copy(update={name: value for name, value in overrides.items() if value is not None})
         allowance = Allowance(ctx, limits, questioner)
         reading = PageReader(ctx, questioner, limits, allowance, frozenset(spec.tools), sees)
         return await Research(spec, ctx, limits, questioner, reading).run()

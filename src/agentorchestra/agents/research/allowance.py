@@ -40,23 +40,23 @@ class Allowance:
         """Return why nothing more is begun, "" while something may."""
         if self.limits.tokens and self.questioner.tokens >= self.limits.tokens:
             return f"The search ended after {self.questioner.tokens:,} tokens."
-        taken = (self.ctx.now - self._began).total_seconds()
-        if self.limits.seconds and taken >= self.limits.seconds:
-            return f"The search ended after {taken:.0f} s."
+        elapsed = (self.ctx.now - self._began).total_seconds()
+        if self.limits.seconds and elapsed >= self.limits.seconds:
+            return f"The search ended after {elapsed:.0f} s."
         return ""
 
-    def ends(self, what: str, names: Sequence[str] = ()) -> bool:
+    def ends(self, subject: str, names: Sequence[str] = ()) -> bool:
         """Return True if it is used up; note that these are left out then (`what`: `not read`)."""
         if not self.used_up:
             return False
-        self.leave(what, names)
+        self.leave(subject, names)
         return True
 
-    def leave(self, what: str, names: Sequence[str] = ()) -> None:
-        self.left_out += [f"{what}: {name[:_LONGEST_NAME]}" for name in names] or [what]
+    def leave(self, subject: str, names: Sequence[str] = ()) -> None:
+        self.left_out += [f"{subject}: {name[:_LONGEST_NAME]}" for name in names] or [subject]
 
     def told(self) -> str:
         """Return what was left out, a sentence for the report; "" for nothing."""
         more = len(self.left_out) - _MOST_NAMED
-        listed = "; ".join(self.left_out[:_MOST_NAMED]) + (f"; and {more} more" if more > 0 else "")
-        return f"Left out for it: {listed}." if listed else ""
+        names_text = "; ".join(self.left_out[:_MOST_NAMED]) + (f"; and {more} more" if more > 0 else "")
+        return f"Left out for it: {names_text}." if names_text else ""

@@ -88,27 +88,27 @@ _TOLD = (
 
 def about(outcome: Outcome) -> tuple[Block, ...]:
     """Return the blocks around the pieces of a page: what was read, of how much, and where it goes on."""
-    found: list[Block] = []
+    blocks: list[Block] = []
     for block in outcome.blocks():
         if isinstance(block, TextBlock) and (block.source is None or not block.source.place):
             text = block.text
             for pattern, put in _TOLD:
                 text = pattern.sub(put, text)
-            found.append(block.model_copy(update={"text": text}))
-    return tuple(found)
+            blocks.append(block.model_copy(update={"text": text}))
+    return tuple(blocks)
 
 
 def goes_on(around: Sequence[Block]) -> bool:
     """Return whether a page has more than is shown."""
-    return any(isinstance(one, TextBlock) and " goes on" in one.text for one in around)
+    return any(isinstance(block, TextBlock) and " goes on" in block.text for block in around)
 
 
 def picture_of(outcome: Outcome, address: str, words: str = "") -> Piece | None:
     """Return a picture that was read, for a model that sees, with the words that its page has for it."""
-    for one in outcome.artifacts if outcome.ok else ():
-        if one.media_type in PICTURES:
+    for ref in outcome.artifacts if outcome.ok else ():
+        if ref.media_type in PICTURES:
             source = Source(kind="web", ref=address, place=PICTURE)
-            block = MediaBlock(media_type=one.media_type, sha256=one.sha256, size=one.size, name=address, source=source)
+            block = MediaBlock(media_type=ref.media_type, sha256=ref.sha256, size=ref.size, name=address, source=source)
             return Piece(
                 f"the picture {address}" + (f", on the page: {words}" if words else ""), address, PICTURE, block
             )
@@ -117,12 +117,12 @@ def picture_of(outcome: Outcome, address: str, words: str = "") -> Piece | None:
 
 def shown(pieces: Sequence[Piece], around: Sequence[Block] = ()) -> tuple[Block, ...]:
     """Return the pieces for a prompt, numbered, behind what is said of their page."""
-    found: list[Block] = [*around]
-    for number, one in enumerate(pieces, start=1):
-        found.append(piece_block(number, one.text, one.source, one.place))
-        if one.picture is not None:
-            found.append(one.picture)
-    return tuple(found)
+    blocks: list[Block] = [*around]
+    for number, piece in enumerate(pieces, start=1):
+        blocks.append(piece_block(number, piece.text, piece.source, piece.place))
+        if piece.picture is not None:
+            blocks.append(piece.picture)
+    return tuple(blocks)
 
 
 @dataclass(frozen=True)
@@ -138,28 +138,28 @@ def insights_in(
     reply: Mapping[str, Any], pieces: Sequence[Piece], query: int, most: int
 ) -> tuple[list[Insight], list[Dropped]]:
     """Return the insights whose words stand in the page, and the statements whose words do not."""
-    found: list[Insight] = []
-    dropped: list[Dropped] = []
-    for one in reply["insights"][:most]:
-        fact = brief(str(one["fact"]), LONGEST)
-        quote = squeeze(str(one["quote"]))
+    insights: list[Insight] = []
+    strays: list[Dropped] = []
+    for row in reply["insights"][:most]:
+        fact = brief(str(row["fact"]), LONGEST)
+        quote = squeeze(str(row["quote"]))
         if len(quote) > LONGEST:  # its beginning stands there, too, up to a whole word
             quote = quote[:LONGEST].rpartition(" ")[0] or quote[:LONGEST]
-        number = int(one["piece"])
-        named = [pieces[number - 1]] if 0 < number <= len(pieces) else []
-        relevance = min(1.0, max(0.0, float(one["relevance"])))
-        if named and named[0].picture is not None:
-            seen = named[0]
-            found.append(Insight(fact, "", seen.source, seen.place, relevance, query, "picture"))
+        number = int(row["piece"])
+        candidates = [pieces[number - 1]] if 0 < number <= len(pieces) else []
+        relevance = min(1.0, max(0.0, float(row["relevance"])))
+        if candidates and candidates[0].picture is not None:
+            seen = candidates[0]
+            insights.append(Insight(fact, "", seen.source, seen.place, relevance, query, "picture"))
             continue
         texts = [piece for piece in pieces if piece.picture is None]
-        piece = next((each for each in (*named, *texts) if quote and alike(quote, each.text)), None)
+        piece = next((candidate for candidate in (*candidates, *texts) if quote and alike(quote, candidate.text)), None)
         if piece is not None:
-            found.append(Insight(fact, quote, piece.source, _lines_of(quote, piece), relevance, query))
+            insights.append(Insight(fact, quote, piece.source, _lines_of(quote, piece), relevance, query))
             continue
-        near = sorted(texts, key=lambda each: -_common(quote, each.text))[:_NEAR]
-        dropped.append(Dropped(fact, quote, tuple(named or near)))
-    return found, dropped
+        near = sorted(texts, key=lambda candidate: -_common(quote, candidate.text))[:_NEAR]
+        strays.append(Dropped(fact, quote, tuple(candidates or near)))
+    return insights, strays
 
 
 def _lines_of(quote: str, piece: Piece) -> str:
@@ -186,18 +186,18 @@ def brief(text: str, most: int) -> str:
 
 
 def ordered(insights: Sequence[Insight], most: int) -> list[Insight]:
-    kept: dict[str, Insight] = {}
-    for one in sorted(insights, key=lambda one: -one.relevance):
-        kept.setdefault(one.mark, one)
-    return [*kept.values()][:most]
+    by_mark: dict[str, Insight] = {}
+    for insight in sorted(insights, key=lambda insight: -insight.relevance):
+        by_mark.setdefault(insight.mark, insight)
+    return [*by_mark.values()][:most]
 
 
 def evidence(insights: Sequence[Insight]) -> Block:
-    lines = [f"[E{number}] ({one.group}, {one.relevance:.1f}; {_from(one)}" for number, one in enumerate(insights, 1)]
+    lines = [f"[E{number}] ({row.group}, {row.relevance:.1f}; {_from(row)}" for number, row in enumerate(insights, 1)]
     return material("\n".join(lines) or "nothing was found", "findings")
 
 
-def _from(one: Insight) -> str:
-    if one.kind == "picture":
-        return f"{one.source}, seen in the picture) {one.fact}"
-    return f"{one.source}, {one.place}) {one.fact}: “{one.quote}”"
+def _from(insight: Insight) -> str:
+    if insight.kind == "picture":
+        return f"{insight.source}, seen in the picture) {insight.fact}"
+    return f"{insight.source}, {insight.place}) {insight.fact}: “{insight.quote}”"

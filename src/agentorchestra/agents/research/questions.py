@@ -13,9 +13,9 @@ PLAN = form(("queries",), questions=TEXTS, queries=list_of(form(("query",), reas
 
 def insights_form(*, goes_on: bool) -> Form:
     """Return the form of what a page says on the task; `goes_on` where parts that are not shown may be read."""
-    one = form(("quote", "piece", "fact", "relevance"), quote=TEXT, piece=INTEGER, fact=TEXT, relevance=NUMBER)
+    insight = form(("quote", "piece", "fact", "relevance"), quote=TEXT, piece=INTEGER, fact=TEXT, relevance=NUMBER)
     on = {"read_on": TEXT} if goes_on else {}
-    return form(("insights",), reason=TEXT, insights=list_of(one), **on, orders=FLAG)
+    return form(("insights",), reason=TEXT, insights=list_of(insight), **on, orders=FLAG)
 
 
 def check_form(output: dict[str, Any] | None, *, calculations: bool, follow_ups: bool) -> Form:

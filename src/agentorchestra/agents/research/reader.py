@@ -25,8 +25,7 @@ from agentorchestra.agents.research.findings import (
     shown,
 )
 from agentorchestra.agents.research.questions import insights_form
-from agentorchestra.agents.search.hits import Hit, Hits
-from agentorchestra.agents.search.queries import NOTHING, ResearchQuery
+from agentorchestra.agents.search.queries import NOTHING, Hit, Hits, ResearchQuery
 from agentorchestra.core.content import Block, text_of
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.settings import ResearchSettings
@@ -69,48 +68,48 @@ class PageReader:
 
     async def search(self, queries: Sequence[ResearchQuery]) -> None:
         """Ask the engines; what became of it stands in the queries."""
-        outcomes = await call_tools(self.ctx, [(SEARCH, one.arguments) for one in queries])
-        for one, outcome in zip(queries, outcomes, strict=True):
+        outcomes = await call_tools(self.ctx, [(SEARCH, query.arguments) for query in queries])
+        for query, outcome in zip(queries, outcomes, strict=True):
             value: dict[str, Any] = outcome.value if outcome.ok and isinstance(outcome.value, dict) else {}
-            results = [each for each in value.get("results", ()) if isinstance(each, dict)]
-            one.found = tuple(str(each.get("address", "")) for each in results)
+            results = [row for row in value.get("results", ()) if isinstance(row, dict)]
+            query.found = tuple(str(result.get("address", "")) for result in results)
             failed = value.get("failed")
-            one.engines = {name: str(why) for name, why in failed.items()} if isinstance(failed, dict) else {}
+            query.engines = {name: str(reason) for name, reason in failed.items()} if isinstance(failed, dict) else {}
             if not outcome.ok:
-                one.failed = outcome.error or outcome.status
-                self.notes.append(f"Not searched: {one.query!r}: {one.failed}")
+                query.failed = outcome.error or outcome.status
+                self.notes.append(f"Not searched: {query.query!r}: {query.failed}")
             elif not results:
-                one.failed = NOTHING
-            self.hits.take(one.number, results)
+                query.failed = NOTHING
+            self.hits.take(query.number, results)
 
     async def read_named(self, addresses: Sequence[str]) -> list[Insight]:
         """Return what the pages say that the task names; later rounds may choose those that have no room now."""
-        self.hits.take(0, [{"address": one} for one in addresses])
+        self.hits.take(0, [{"address": address} for address in addresses])
         return await self.read(())
 
     async def read(self, queries: Sequence[ResearchQuery]) -> list[Insight]:
         room = min(self.limits.pages_per_round, self.limits.pages - self.pages)
         files = {ref.name for ref in self.ctx.manifest.files} if READ in self.tools else set()
-        found = self.hits.best(room, [one.number for one in queries], lambda one: "://" in one or one in files)
-        if self.allowance.ends("not read", [hit.address for hit in found]):
+        hits = self.hits.best(room, [query.number for query in queries], lambda name: "://" in name or name in files)
+        if self.allowance.ends("not read", [hit.address for hit in hits]):
             return []
-        self.pages += len(found)
-        wanted = [(hit, hit.place) for hit in found]
-        said: dict[str, list[Insight]] = {hit.address: [] for hit in found}
+        self.pages += len(hits)
+        places = [(hit, hit.place) for hit in hits]
+        facts: dict[str, list[Insight]] = {hit.address: [] for hit in hits}
         for part in range(self.limits.parts):
-            left = [f"{hit.address}, {place}" for hit, place in wanted]
-            if not wanted or (part and self.allowance.ends("not read on", left)):
+            left = [f"{hit.address}, {place}" for hit, place in places]
+            if not places or (part and self.allowance.ends("not read on", left)):
                 break
-            outcomes = await call_tools(self.ctx, [self._reading(hit, place) for hit, place in wanted])
-            read = await self._pieces([hit for hit, _ in wanted], outcomes, pictures=part == 0)
+            outcomes = await call_tools(self.ctx, [self._reading(hit, place) for hit, place in places])
+            read = await self._pieces([hit for hit, _ in places], outcomes, pictures=part == 0)
             # A page is read on where its reader says that what is wanted stands there.
-            wanted = await self._taken(read, said, last=part + 1 == self.limits.parts)
-        return [one for page in said.values() for one in ordered(page, self.limits.insights_per_page)]
+            places = await self._take(read, facts, last=part + 1 == self.limits.parts)
+        return [insight for page in facts.values() for insight in ordered(page, self.limits.insights_per_page)]
 
     def _reading(self, hit: Hit, part: str) -> tuple[str, dict[str, JsonValue]]:
-        where: dict[str, JsonValue] = {"part": part} if part else {}
+        place: dict[str, JsonValue] = {"part": part} if part else {}
         return (
-            (FETCH, {"url": hit.address, **where}) if "://" in hit.address else (READ, {"name": hit.address, **where})
+            (FETCH, {"url": hit.address, **place}) if "://" in hit.address else (READ, {"name": hit.address, **place})
         )
 
     async def _pieces(self, hits: Sequence[Hit], outcomes: Sequence[Outcome], *, pictures: bool) -> list[_Read]:
@@ -121,7 +120,7 @@ class PageReader:
                 self.notes.append(f"Not read: {hit.address}: {outcome.error}")
                 continue
             pieces = pieces_of(outcome)
-            self.titles |= {one.source: brief(hit.title, _LONGEST_TITLE) for one in pieces if hit.title.strip()}
+            self.titles |= {piece.source: brief(hit.title, _LONGEST_TITLE) for piece in pieces if hit.title.strip()}
             picture = picture_of(outcome, hit.address, hit.title) if self.sees else None
             pieces += [picture] if picture is not None else []
             if pieces:
@@ -133,95 +132,95 @@ class PageReader:
         return read
 
     def _no_pictures(self, hits: Sequence[Hit]) -> bool:
-        return not hits or self.allowance.ends("its pictures not looked at", [one.address for one in hits])
+        return not hits or self.allowance.ends("its pictures not looked at", [hit.address for hit in hits])
 
     async def _add_pictures(self, hits: Sequence[Hit], read: Sequence[_Read]) -> None:
         lists = await call_tools(self.ctx, [self._reading(hit, _PICTURES) for hit in hits])
-        found = [
+        pictures = [
             (hit, match["words"], match["address"])
             for hit, outcome in zip(hits, lists, strict=True)
             for match in [*_LISTED.finditer(text_of(outcome.blocks()))][:PICTURES_PER_PAGE]
         ]
-        if self._no_pictures([hit for hit, _, _ in found]):
+        if self._no_pictures([hit for hit, _, _ in pictures]):
             return
-        outcomes = await call_tools(self.ctx, [(FETCH, {"url": address}) for _, _, address in found])
-        behind = {id(one.hit): one.pieces for one in read}
-        for (hit, words, address), outcome in zip(found, outcomes, strict=True):
+        outcomes = await call_tools(self.ctx, [(FETCH, {"url": address}) for _, _, address in pictures])
+        behind = {id(page.hit): page.pieces for page in read}
+        for (hit, words, address), outcome in zip(pictures, outcomes, strict=True):
             piece = picture_of(outcome, address, words)
             if piece is not None and id(hit) in behind:
                 behind[id(hit)].append(piece)
 
-    async def _taken(
-        self, read: Sequence[_Read], said: dict[str, list[Insight]], *, last: bool
+    async def _take(
+        self, read: Sequence[_Read], facts: dict[str, list[Insight]], *, last: bool
     ) -> list[tuple[Hit, str]]:
         """Take the insights out of pages, to those of each page; the parts that are to be read on."""
-        questions = [self._question(one.pieces, one.around, on=not last and goes_on(one.around)) for one in read]
+        questions = [self._question(page.pieces, page.around, on=not last and goes_on(page.around)) for page in read]
         replies = await self.questioner.all(questions)
         on: list[tuple[Hit, str]] = []
-        dropped: list[tuple[Hit, list[Dropped]]] = []
-        for one, question, reply in zip(read, questions, replies, strict=True):
-            hit = one.hit
+        strays: list[tuple[Hit, list[Dropped]]] = []
+        for page, question, reply in zip(read, questions, replies, strict=True):
+            hit = page.hit
             if self.questioner.left_out(question):
                 self.allowance.leave("not read by the model", [hit.address])
                 continue
             if reply is None:
                 self.notes.append(f"Read, but nothing could be taken out of it: {hit.address}")
                 continue
-            if self._orders(reply, hit, said):
+            if self._orders(reply, hit, facts):
                 continue
-            found, strange = insights_in(reply, one.pieces, hit.query, self.limits.insights_per_page)
-            said[hit.address] += found
+            insights, strange = insights_in(reply, page.pieces, hit.query, self.limits.insights_per_page)
+            facts[hit.address] += insights
             if strange:
-                dropped.append((hit, strange))
+                strays.append((hit, strange))
             part = str(reply.get("read_on") or "").strip()[:_LONGEST_PART]
             if part and part != _PICTURES:
                 on.append((hit, part))
-        if dropped:
-            await self._asked_again(dropped, said)
+        if strays:
+            await self._asked_again(strays, facts)
         return on
 
     def _question(
         self, pieces: Sequence[Piece], around: Sequence[Block], *, on: bool = False, again: bool = False
     ) -> Question:
-        pictures = any(one.picture is not None for one in pieces)
+        pictures = any(piece.picture is not None for piece in pieces)
         values = {**self.values, "most": self.limits.insights_per_page}
         values |= {"pictures": pictures, "goes_on": on, "again": again}
         return Question("research_insights", insights_form(goes_on=on), values, shown(pieces, around))
 
-    def _orders(self, reply: Mapping[str, Any], hit: Hit, said: dict[str, list[Insight]]) -> bool:
+    def _orders(self, reply: Mapping[str, Any], hit: Hit, facts: dict[str, list[Insight]]) -> bool:
         """Leave out a page that gives orders to its reader, with all its parts; return whether it does."""
         if reply.get("orders"):
             self.notes.append(f"Left out, since it gives orders to its reader: {hit.address}")
             self.distrusted.append(hit.address)
-            said[hit.address].clear()
+            facts[hit.address].clear()
         return bool(reply.get("orders"))
 
-    async def _asked_again(self, dropped: Sequence[tuple[Hit, list[Dropped]]], said: dict[str, list[Insight]]) -> None:
+    async def _asked_again(self, strays: Sequence[tuple[Hit, list[Dropped]]], facts: dict[str, list[Insight]]) -> None:
         """Ask readers once more for the words behind statements whose words do not stand there."""
         questions = []
         places = []
-        for _, statements in dropped:
-            pieces = [*dict.fromkeys(piece for one in statements for piece in one.pieces)]
-            asked = self._question(pieces, (), again=True)
-            questions.append(replace(asked, content=(*asked.content, _missed(statements)), beside=True))
+        for _, statements in strays:
+            pieces = [*dict.fromkeys(piece for statement in statements for piece in statement.pieces)]
+            question = self._question(pieces, (), again=True)
+            questions.append(replace(question, content=(*question.content, _dropped_block(statements)), beside=True))
             places.append(pieces)
-        for (hit, statements), pieces, reply in zip(dropped, places, await self.questioner.all(questions), strict=True):
-            found: list[Insight] = []
+        for (hit, statements), pieces, reply in zip(strays, places, await self.questioner.all(questions), strict=True):
+            insights: list[Insight] = []
             strange = statements
             if reply is not None:
-                if self._orders(reply, hit, said):
+                if self._orders(reply, hit, facts):
                     continue
-                found, strange = insights_in(reply, pieces, hit.query, len(statements))
-            said[hit.address] += found
+                insights, strange = insights_in(reply, pieces, hit.query, len(statements))
+            facts[hit.address] += insights
             if strange:
                 self.notes.append(
                     f"{len(strange)} statements about {hit.address} were left out: their words do not stand there"
                 )
 
 
-def _missed(statements: Sequence[Dropped]) -> Block:
+def _dropped_block(statements: Sequence[Dropped]) -> Block:
     """Return the statements whose words do not stand in the page, as material: they may be the page's words."""
-    lines = ["Statements, each with the quote that was given:", *(f"- {one.fact}: “{one.quote}”" for one in statements)]
+    lines = ["Statements, each with the quote that was given:", *(f"- {row.fact}: “{row.quote}”" for row in statements)]
     return material("\n".join(lines), "statements")
 
 

@@ -14,7 +14,7 @@ _SHOWN = 120
 
 
 @dataclass(frozen=True)
-class Part:
+class ReportPart:
     """A paragraph, a heading, an item of a list or a table."""
 
     text: str
@@ -31,29 +31,29 @@ class Part:
         return words if len(words) <= _SHOWN else f"{words[: _SHOWN - 1]}…"
 
 
-def parts_of(text: str, most: int) -> list[Part]:
+def parts_of(text: str, most: int) -> list[ReportPart]:
     """Return the parts of a text. A mark anywhere in a paragraph, an item or a table stands for all of it."""
-    found = []
-    for one in _split(text):
-        holds = any(0 < int(number) <= most for number in MARK.findall(one))
-        leads = one.startswith("#") or one.rstrip("*_ \n").endswith(":") or _TITLE.fullmatch(one) is not None
-        found.append(Part(one, holds, leads and not holds))
-    return found
+    parts = []
+    for block in _split(text):
+        holds = any(0 < int(number) <= most for number in MARK.findall(block))
+        leads = block.startswith("#") or block.rstrip("*_ \n").endswith(":") or _TITLE.fullmatch(block) is not None
+        parts.append(ReportPart(block, holds, leads and not holds))
+    return parts
 
 
-def joined(parts: Sequence[Part]) -> str:
+def joined(parts: Sequence[ReportPart]) -> str:
     """Join the parts with evidence, below what leads to them; no empty lines between items of a list."""
-    kept: list[str] = []
+    texts: list[str] = []
     leading: list[str] = []
     for part in parts:
         if part.leads:
             level = _level(part.text)
-            leading = [*(one for one in leading if not level or 0 < _level(one) < level), part.text]
+            leading = [*(heading for heading in leading if not level or 0 < _level(heading) < level), part.text]
         elif part.holds:
-            kept += [*leading, part.text]
+            texts += [*leading, part.text]
             leading = []
     text = ""
-    for before, one in zip(["", *kept], kept, strict=False):
+    for before, one in zip(["", *texts], texts, strict=False):
         between = "\n" if _ITEM.match(before) and _ITEM.match(one) else "\n\n"
         text += f"{between}{one}" if text else one
     return text
@@ -66,17 +66,17 @@ def _level(text: str) -> int:
 
 def _split(text: str) -> list[str]:
     """Return paragraphs, headings, items of lists, tables."""
-    found: list[str] = []
+    blocks: list[str] = []
     for block in re.split(r"\n\s*\n", text.strip()):
         open_ = ""
         for line in block.splitlines():
             if line.startswith("#"):
-                found += [open_, line]
+                blocks += [open_, line]
                 open_ = ""
             elif _ITEM.match(line):
-                found.append(open_)
+                blocks.append(open_)
                 open_ = line
             else:
                 open_ = f"{open_}\n{line}" if open_ else line
-        found.append(open_)
-    return [one for one in found if one.strip()]
+        blocks.append(open_)
+    return [block for block in blocks if block.strip()]

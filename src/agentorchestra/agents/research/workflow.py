@@ -14,7 +14,7 @@ from agentorchestra.agents.research.allowance import Allowance
 from agentorchestra.agents.research.findings import Insight, brief, evidence, ordered
 from agentorchestra.agents.research.questions import MENDED, PLAN, check_form, report_form
 from agentorchestra.agents.research.reader import PYTHON, PageReader
-from agentorchestra.agents.research.sourced import Part, joined, parts_of
+from agentorchestra.agents.research.sourced import ReportPart, joined, parts_of
 from agentorchestra.agents.search.queries import BETTER, NOTHING, Queries, ResearchQuery, query_from
 from agentorchestra.core.settings import ResearchSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
@@ -39,9 +39,9 @@ class Conflict:
     sides: tuple[Insight, ...]
     believe: str = ""
 
-    def among(self, kept: Sequence[Insight]) -> Conflict | None:
+    def among(self, insights: Sequence[Insight]) -> Conflict | None:
         """Return what is left of it among these findings; None for less than two sides."""
-        sides = tuple(one for one in self.sides if one in kept)
+        sides = tuple(side for side in self.sides if side in insights)
         return replace(self, sides=sides) if len(sides) > 1 else None
 
 
@@ -69,10 +69,10 @@ class Research:
 
     async def run(self) -> AgentResult:
         """Round after round until the task is answered or a limit is reached, then the report."""
-        frontier = await self._begun()
+        frontier = await self._begin()
         while frontier:
-            queries = await self._bettered(frontier)
-            if self._allowance.ends("not searched", [one.query for one in queries]):
+            queries = await self._better(frontier)
+            if self._allowance.ends("not searched", [query.query for query in queries]):
                 break
             self.rounds += 1
             self.queries.take(queries, self.rounds)
@@ -80,32 +80,32 @@ class Research:
             frontier = await self._judge_new(await self.reading.read(queries), queries)
         return await self._report()
 
-    async def _begun(self) -> list[ResearchQuery]:
+    async def _begin(self) -> list[ResearchQuery]:
         """Read the pages that the task names; return the first queries, none where these pages are all that is needed.
 
         What the pages lack is searched for at once; only where they bring nothing a plan is made.
         """
-        pages = [one.source.ref for one in self.spec.context if one.source is not None and one.source.kind == "web"]
-        named = [*dict.fromkeys([*pages, *pages_named(self.spec.instruction)])]
-        if named:
+        pages = [part.source.ref for part in self.spec.context if part.source is not None and part.source.kind == "web"]
+        addresses = [*dict.fromkeys([*pages, *pages_named(self.spec.instruction)])]
+        if addresses:
             self.reading.values = {"task": self.spec.instruction, "questions": []}
-            if found := await self.reading.read_named(named):
-                return await self._judge_new(found, ())
+            if insights := await self.reading.read_named(addresses):
+                return await self._judge_new(insights, ())
         return await self._plan()
 
-    async def _judge_new(self, found: Sequence[Insight], queries: Sequence[ResearchQuery]) -> list[ResearchQuery]:
+    async def _judge_new(self, insights: Sequence[Insight], queries: Sequence[ResearchQuery]) -> list[ResearchQuery]:
         """Judge what was read; return the queries of the next round, none where no further one begins."""
-        before = {one.mark for one in self.insights}
-        self.insights = ordered([*self.insights, *found], self.limits.insights)
+        before = {insight.mark for insight in self.insights}
+        self.insights = ordered([*self.insights, *insights], self.limits.insights)
         frontier = await self._check(queries)
         await self._document(before)
         partial: dict[str, Any] = {"steps": self.rounds, "report": self._found_so_far()}
         self.ctx.partial = partial | {"distrusted": [*self.reading.distrusted]}
-        if frontier and self._allowance.ends("not searched", [one.query for one in frontier]):
+        if frontier and self._allowance.ends("not searched", [query.query for query in frontier]):
             return []
-        if why := self._limit():
+        if reason := self._limit():
             if frontier or self.questioner.limited or not self.complete:
-                self.reading.notes.append(why)
+                self.reading.notes.append(reason)
             return []
         return frontier
 
@@ -138,23 +138,23 @@ class Research:
             "variants": self.limits.variants,
         }
         question = Question("research_plan", PLAN, values, tuple(self.spec.context), decides=True)
-        written: Mapping[str, Any] = await self.questioner.one(question) or {}
-        self.questions = [brief(str(one), _LONGEST) for one in written.get("questions", ()) if str(one).strip()][:_MOST]
+        reply: Mapping[str, Any] = await self.questioner.one(question) or {}
+        self.questions = [brief(str(row), _LONGEST) for row in reply.get("questions", ()) if str(row).strip()][:_MOST]
         self.reading.values = {"task": self.spec.instruction, "questions": self.questions}
-        found = self.queries.new([query_from(one) for one in written.get("queries", ())])
-        if not found and written and self.reading.pages:
+        queries = self.queries.new([query_from(row) for row in reply.get("queries", ())])
+        if not queries and reply and self.reading.pages:
             return []
         # A model that plans nothing usable: the task itself is a query.
-        return found[: self.limits.queries] or [query_from({"query": self.spec.instruction})]
+        return queries[: self.limits.queries] or [query_from({"query": self.spec.instruction})]
 
-    async def _bettered(self, drafts: Sequence[ResearchQuery]) -> Sequence[ResearchQuery]:
+    async def _better(self, drafts: Sequence[ResearchQuery]) -> Sequence[ResearchQuery]:
         queries = drafts
         if self.limits.reflect:
             values = {
                 **self.reading.values,
                 "today": self._today,
-                "drafts": [asdict(one) for one in drafts],
-                "asked": self._asked(),
+                "drafts": [asdict(draft) for draft in drafts],
+                "asked": self._query_rows(),
                 "variants": self.limits.variants,
                 "reflect": True,  # for copies of the prompt from before this was the only use of it
             }
@@ -163,11 +163,11 @@ class Research:
             queries = self.queries.bettered(drafts, (reply or {}).get("queries", ()))
         return self.queries.spread(queries, self.limits.variants) or drafts
 
-    def _asked(self) -> list[dict[str, Any]]:
+    def _query_rows(self) -> list[dict[str, Any]]:
         """Return the queries so far, without a server's words on why one failed: these are no part of an order."""
         return [
-            {"query": one.query, "failed": "nobody answered" if one.failed and one.failed != NOTHING else one.failed}
-            for one in self.queries.asked
+            {"query": row.query, "failed": "nobody answered" if row.failed and row.failed != NOTHING else row.failed}
+            for row in self.queries.asked
         ]
 
     # -- what is missing ---------------------------------------------------------------------------------------------
@@ -180,31 +180,31 @@ class Research:
         if not self.insights and not rounds:  # nothing can be written about nothing
             return []
         while True:
-            reply = await self._judged(left, rounds)
+            reply = await self._judgement(left, rounds)
             if reply is None:
                 self._allowance.ends(f"what round {self.rounds} brought not judged")
                 return []
             self.complete = bool(reply["complete"]) and bool(self.insights)
-            self.missing = [brief(str(one), _LONGEST) for one in reply.get("missing", ())][:_MOST]
+            self.missing = [brief(str(gap), _LONGEST) for gap in reply.get("missing", ())][:_MOST]
             self.conflicts = self._conflicts(reply.get("conflicts", ()))
             calculations = reply.get("calculations", ())[:left]
-            if not calculations or self._allowance.ends("not calculated", [str(one["what"]) for one in calculations]):
+            if not calculations or self._allowance.ends("not calculated", [str(row["what"]) for row in calculations]):
                 break
             # What was computed is a finding: it is judged with the others, once.
             await self._calculate(calculations)
             left = 0
         follow_ups = () if self.complete or not rounds else reply.get("follow_ups", ())[: self.limits.follow_ups]
-        found = self.queries.follow_ups(follow_ups, self.limits.branches, last)
-        answered = self.spec.output_schema is None or reply.get("answer") is not None
-        if not found and answered and str(reply.get("report") or "").strip():
+        queries = self.queries.follow_ups(follow_ups, self.limits.branches, last)
+        is_answered = self.spec.output_schema is None or reply.get("answer") is not None
+        if not queries and is_answered and str(reply.get("report") or "").strip():
             self.written = reply
-        return found
+        return queries
 
-    async def _judged(self, calculations: int, rounds_left: int) -> dict[str, Any] | None:
+    async def _judgement(self, calculations: int, rounds_left: int) -> dict[str, Any] | None:
         schema = self.spec.output_schema
         values = {
             **self.reading.values,
-            "asked": self._asked(),
+            "asked": self._query_rows(),
             "most": self.limits.follow_ups,
             "variants": self.limits.variants,
             "rounds_left": rounds_left,
@@ -217,79 +217,79 @@ class Research:
         content = (*self.spec.context, evidence(self.insights), *reasons)
         return await self.questioner.one(Question("research_check", reply, values, content, decides=True))
 
-    async def _calculate(self, written: Sequence[Mapping[str, Any]]) -> None:
-        outcomes = await call_tools(self.ctx, [(PYTHON, {"code": str(one["code"])}) for one in written])
-        for one, outcome in zip(written, outcomes, strict=True):
-            what = brief(str(one["what"]), _LONGEST)
+    async def _calculate(self, calculations: Sequence[Mapping[str, Any]]) -> None:
+        outcomes = await call_tools(self.ctx, [(PYTHON, {"code": str(step["code"])}) for step in calculations])
+        for calculation, outcome in zip(calculations, outcomes, strict=True):
+            subject = brief(str(calculation["what"]), _LONGEST)
             if not outcome.ok:
-                self.failed.append(what)
-                self.reasons.append(f"{what}: {brief(str(outcome.error), _LONGEST)}")
+                self.failed.append(subject)
+                self.reasons.append(f"{subject}: {brief(str(outcome.error), _LONGEST)}")
                 self.reading.notes.append(f"Not calculated: {self.reasons[-1]}")
                 continue
             self.calculated += 1
-            code = " ".join(str(one["code"]).split())[:_LONGEST_CODE]
+            code = " ".join(str(calculation["code"]).split())[:_LONGEST_CODE]
             result = " ".join(str(outcome.value).split())[:_LONGEST_RESULT]
             place = f"calculation {self.calculated}"
-            self.insights.append(Insight(what, f"{code} gives {result}", PYTHON, place, 1.0, 0, "calculation"))
+            self.insights.append(Insight(subject, f"{code} gives {result}", PYTHON, place, 1.0, 0, "calculation"))
         self.insights = ordered(self.insights, self.limits.insights)
 
-    def _conflicts(self, written: Sequence[Mapping[str, Any]]) -> list[Conflict]:
-        found = []
-        for one in written[:_MOST]:
-            numbers = [int(mark) - 1 for mark in re.findall(r"E(\d{1,4})", " ".join(map(str, one["marks"])))]
+    def _conflicts(self, rows: Sequence[Mapping[str, Any]]) -> list[Conflict]:
+        conflicts = []
+        for row in rows[:_MOST]:
+            numbers = [int(mark) - 1 for mark in re.findall(r"E(\d{1,4})", " ".join(map(str, row["marks"])))]
             sides = tuple(self.insights[number] for number in numbers if 0 <= number < len(self.insights))
             if len(sides) > 1:
-                about, believe = (brief(str(one.get(name) or ""), _LONGEST) for name in ("about", "believe"))
-                found.append(Conflict(about, sides, believe))
-        return found
+                about, believe = (brief(str(row.get(name) or ""), _LONGEST) for name in ("about", "believe"))
+                conflicts.append(Conflict(about, sides, believe))
+        return conflicts
 
     # -- report ------------------------------------------------------------------------------------------------------
 
     async def _document(self, before: set[str]) -> None:
         """Add the round to the report of the run: its queries, what they gave, how it was judged."""
-        new = [one for one in self.insights if one.mark not in before]
-        last = [one for one in self.queries.asked if one.round == self.rounds]
+        new = [insight for insight in self.insights if insight.mark not in before]
+        last = [query for query in self.queries.asked if query.round == self.rounds]
         text = round_text(last, new, missing=self.missing, complete=self.complete)
-        which = f"round {self.rounds}" if self.rounds else "the pages of the task"
-        title = f"Research, {which}: {self.spec.instruction[:80]}"
-        cited = [one.citation for one in new]
-        await add_to_report(self.ctx, text, title=title, citations=cited, titles=self.reading.titles)
+        stage = f"round {self.rounds}" if self.rounds else "the pages of the task"
+        title = f"Research, {stage}: {self.spec.instruction[:80]}"
+        citations = [insight.citation for insight in new]
+        await add_to_report(self.ctx, text, title=title, citations=citations, titles=self.reading.titles)
 
     async def _report(self) -> AgentResult:
         self.insights = ordered(self.insights, self.limits.insights)
-        self.conflicts = [kept for one in self.conflicts if (kept := one.among(self.insights)) is not None]
+        self.conflicts = [rest for conflict in self.conflicts if (rest := conflict.among(self.insights)) is not None]
         notes = [*self.reading.notes, *self._dead()]
         if self._allowance.left_out:
             notes.append(f"{self._allowance.used_up} {self._allowance.told()}")
         if not self.insights:
-            tried = "; ".join(f"{one.query!r}: {one.failed or 'nothing that helps'}" for one in self.queries.asked)
-            said = " ".join(["Nothing was found.", *([f"Searched for {tried}."] if tried else []), *notes])
+            searches = "; ".join(f"{row.query!r}: {row.failed or 'nothing that helps'}" for row in self.queries.asked)
+            account = " ".join(["Nothing was found.", *([f"Searched for {searches}."] if searches else []), *notes])
             left_out = tuple(self.reading.distrusted)
-            return AgentResult(status=RunStatus.BLOCKED, report=said, steps=self.rounds, distrusted=left_out)
-        reply = self.written or await self._written()
-        written, gone = await self._mended(str((reply or {}).get("report") or ""))
-        notes += [f"Left out, since no finding is named for it: “{one}”" for one in gone]
+            return AgentResult(status=RunStatus.BLOCKED, report=account, steps=self.rounds, distrusted=left_out)
+        reply = self.written or await self._write()
+        written, struck = await self._mend(str((reply or {}).get("report") or ""))
+        notes += [f"Left out, since no finding is named for it: “{sentence}”" for sentence in struck]
         written = written or self._findings()
-        open_ = [] if self.complete else [f"Not found: {one.rstrip('.')}." for one in self.missing]
+        open_ = [] if self.complete else [f"Not found: {gap.rstrip('.')}." for gap in self.missing]
         whole = "\n\n".join(part for part in (written, self._contradictions(written), *open_) if part)
-        cited = [one.citation for one in self.insights]
-        made = make_report(whole, cited, self.ctx.manifest.files, self.reading.titles)
+        citations = [insight.citation for insight in self.insights]
+        report = make_report(whole, citations, self.ctx.manifest.files, self.reading.titles)
         schema = self.spec.output_schema
         answer: Any = (reply or {}).get("answer", "")
-        text = evidence_marks(answer, len(cited)) if isinstance(answer, str) else ""
+        text = evidence_marks(answer, len(citations)) if isinstance(answer, str) else ""
         status = RunStatus.COMPLETED if self.complete and reply is not None else RunStatus.PARTIAL
-        key = tuple(one.citation for one in self.insights if one.group == "key")
+        key = tuple(insight.citation for insight in self.insights if insight.group == "key")
         return AgentResult(
             status=status,
             answer=re.sub(r"\s*\[E\d+\]", "", text).strip(),
             output=None if schema is None else answer,
-            report="\n\n".join(part for part in (made.text, *notes, *made.notes) if part),
-            sources=made.sources or key or tuple(cited[:1]),
+            report="\n\n".join(part for part in (report.text, *notes, *report.notes) if part),
+            sources=report.sources or key or tuple(citations[:1]),
             steps=self.rounds,
             distrusted=tuple(self.reading.distrusted),
         )
 
-    async def _written(self) -> dict[str, Any] | None:
+    async def _write(self) -> dict[str, Any] | None:
         """Ask for the report, where the search ended before the check wrote it."""
         schema = self.spec.output_schema
         values = {
@@ -298,98 +298,98 @@ class Research:
             "missing": [*self.missing],
             "output_schema": schema or "",
             "conflicts": [
-                {"about": one.about, "marks": [self._mark(side) for side in one.sides], "believe": one.believe}
-                for one in self.conflicts
+                {"about": clash.about, "marks": [self._mark(side) for side in clash.sides], "believe": clash.believe}
+                for clash in self.conflicts
             ],
         }
         content = (*self.spec.context, evidence(self.insights))
         return await self.questioner.one(Question("research_report", report_form(schema), values, content, final=True))
 
-    async def _mended(self, report: str) -> tuple[str, list[str]]:
+    async def _mend(self, report: str) -> tuple[str, list[str]]:
         """Return what of a report names its findings, and the beginnings of what was left out since it names none.
 
         Its author is asked once for the findings behind the paragraphs that name none.
         """
-        known = len(self.insights)
-        parts = parts_of(evidence_marks(report, known), known)
-        open_ = [one for one in parts if one.unsourced]
+        count = len(self.insights)
+        parts = parts_of(evidence_marks(report, count), count)
+        open_ = [part for part in parts if part.unsourced]
         if not open_:
             return joined(parts), []
-        shown = "\n\n".join(f"{number}. {one.text}" for number, one in enumerate(open_, start=1))
-        written = material(shown, "report")
-        content = (evidence(self.insights), written)
+        paragraphs = "\n\n".join(f"{number}. {part.text}" for number, part in enumerate(open_, start=1))
+        report_block = material(paragraphs, "report")
+        content = (evidence(self.insights), report_block)
         question = Question("research_marks", MENDED, {"task": self.spec.instruction}, content, beside=True)
         reply = await self.questioner.one(question)
-        anew = {int(one["number"]): str(one["text"]) for one in (reply or {}).get("paragraphs", ())}
-        kept: list[Part] = []
-        gone: list[str] = []
-        for one in parts:
-            if one.unsourced:
-                text = anew.get(open_.index(one) + 1, "")
-                mended = [part for part in parts_of(evidence_marks(text, known), known) if not part.unsourced]
-                kept += mended
-                gone += [] if any(part.holds for part in mended) else [one.brief]
+        anew = {int(row["number"]): str(row["text"]) for row in (reply or {}).get("paragraphs", ())}
+        good_parts: list[ReportPart] = []
+        struck: list[str] = []
+        for part in parts:
+            if part.unsourced:
+                text = anew.get(open_.index(part) + 1, "")
+                new_parts = [part for part in parts_of(evidence_marks(text, count), count) if not part.unsourced]
+                good_parts += new_parts
+                struck += [] if any(part.holds for part in new_parts) else [part.brief]
             else:
-                kept.append(one)
-        return joined(kept), gone
+                good_parts.append(part)
+        return joined(good_parts), struck
 
     def _mark(self, insight: Insight) -> str:
         return f"E{self.insights.index(insight) + 1}"
 
-    def _contradictions(self, written: str) -> str:
+    def _contradictions(self, report: str) -> str:
         """Return those that the model's report does not name with all their sides."""
-        left = [one for one in self.conflicts if not all(f"[{self._mark(side)}]" in written for side in one.sides)]
+        left = [clash for clash in self.conflicts if not all(f"[{self._mark(side)}]" in report for side in clash.sides)]
         lines = []
-        for one in left:
-            sides = "; ".join(f"{side.fact} [{self._mark(side)}]" for side in one.sides)
-            lines.append(f"Sources contradict each other ({one.about}): {sides}." + f" {one.believe}".rstrip())
+        for clash in left:
+            sides = "; ".join(f"{side.fact} [{self._mark(side)}]" for side in clash.sides)
+            lines.append(f"Sources contradict each other ({clash.about}): {sides}." + f" {clash.believe}".rstrip())
         return "\n\n".join(lines)
 
     def _dead(self) -> list[str]:
-        failed = {name: why for one in self.queries.asked for name, why in one.engines.items()}
-        said = "; ".join(f"{name} {why}" for name, why in sorted(failed.items()))
-        return [f"Without an answer: {said}."] if said else []
+        failed = {name: reason for query in self.queries.asked for name, reason in query.engines.items()}
+        sentence = "; ".join(f"{name} {reason}" for name, reason in sorted(failed.items()))
+        return [f"Without an answer: {sentence}."] if sentence else []
 
     def _findings(self) -> str:
         """Return the findings as they are, where no model could write them up."""
-        lines = [f"- {one.fact} [E{number}]" for number, one in enumerate(self.insights, start=1)]
+        lines = [f"- {insight.fact} [E{number}]" for number, insight in enumerate(self.insights, start=1)]
         return "\n".join(["What was found:", "", *lines])
 
     def _found_so_far(self) -> str:
         """Return the findings with their sources, for a run that ends before its report."""
         if not self.insights:
             return ""
-        return make_report(self._findings(), [one.citation for one in self.insights], self.ctx.manifest.files).text
+        return make_report(self._findings(), [fact.citation for fact in self.insights], self.ctx.manifest.files).text
 
 
 def round_text(
     queries: Sequence[ResearchQuery], new: Sequence[Insight], *, missing: Sequence[str], complete: bool
 ) -> str:
     """Return a round in Markdown, in which `[1]` is the first of the new findings, the most relevant first."""
-    asked = [f"- {_one_line(one.query)}{_days(one)}: {_gave(one)}{_reason(one)}" for one in queries]
-    lines = ["**Queries**", "", *asked] if asked else []
+    query_lines = [f"- {_one_line(query.query)}{_days(query)}: {_gave(query)}{_reason(query)}" for query in queries]
+    lines = ["**Queries**", "", *query_lines] if query_lines else []
     for group, title in _GROUPS.items():
-        facts = [(number, one) for number, one in enumerate(new, start=1) if one.group == group]
+        facts = [(number, insight) for number, insight in enumerate(new, start=1) if insight.group == group]
         if facts:
-            lines += ["", f"**{title}**", "", *(f"- {_one_line(one.fact)} [{number}]" for number, one in facts)]
+            lines += ["", f"**{title}**", "", *(f"- {_one_line(insight.fact)} [{number}]" for number, insight in facts)]
     if not new:
         lines += ["", "Nothing new was found."]
-    said = "The findings answer the task." if complete else "The findings do not answer all of the task yet."
-    lines += ["", f"**Evaluation.** {said}", *(f"- missing: {_one_line(one)}" for one in missing)]
+    verdict = "The findings answer the task." if complete else "The findings do not answer all of the task yet."
+    lines += ["", f"**Evaluation.** {verdict}", *(f"- missing: {_one_line(gap)}" for gap in missing)]
     return "\n".join(lines).strip()
 
 
-def _days(one: ResearchQuery) -> str:
-    return "".join(f", {word} {day}" for word, day in (("since", one.since), ("until", one.until)) if day)
+def _days(query: ResearchQuery) -> str:
+    return "".join(f", {word} {day}" for word, day in (("since", query.since), ("until", query.until)) if day)
 
 
-def _gave(one: ResearchQuery) -> str:
-    return _one_line(one.failed) if one.failed else f"{len(one.found)} results"
+def _gave(query: ResearchQuery) -> str:
+    return _one_line(query.failed) if query.failed else f"{len(query.found)} results"
 
 
-def _reason(one: ResearchQuery) -> str:
-    why = "; ".join([*one.problems, *([one.suggestion] if one.suggestion else [])])
-    return f" (in place of: {_one_line(one.draft)}; {_one_line(why)})" if one.draft else ""
+def _reason(query: ResearchQuery) -> str:
+    reason = "; ".join([*query.problems, *([query.suggestion] if query.suggestion else [])])
+    return f" (in place of: {_one_line(query.draft)}; {_one_line(reason)})" if query.draft else ""
 
 
 def _one_line(text: str) -> str:

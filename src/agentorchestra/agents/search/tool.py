@@ -16,8 +16,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from agentorchestra.agents.forms import Question, Questioner, call_tools
-from agentorchestra.agents.search.hits import Hits
-from agentorchestra.agents.search.queries import BETTER, NOTHING, Queries, ResearchQuery, query_from
+from agentorchestra.agents.search.queries import BETTER, NOTHING, Hits, Queries, ResearchQuery, query_from
 from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.errors import ToolError

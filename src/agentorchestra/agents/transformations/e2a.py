@@ -53,8 +53,8 @@ class EnvironmentDriver:
             return _refusal(outcome.error or f"{action} is not possible now")
         source = Source(kind="environment", ref=self.environment)
         done = [TextBlock(text=f"{action} was done.", source=source, trust=outcome.trust), *outcome.blocks(source)]
-        informed = spec.model_copy(update={"context": (*spec.context, *done)})
-        return await run_agent(informed, ctx, kit, prompt=self.prompt)
+        full_spec = spec.model_copy(update={"context": (*spec.context, *done)})
+        return await run_agent(full_spec, ctx, kit, prompt=self.prompt)
 
 
 def _move(text: str) -> tuple[str, dict[str, Any]] | None:
