@@ -46,7 +46,7 @@ async def _opened_before() -> Path:
         place = tempfile.TemporaryDirectory(prefix="agentorchestra-registered-")
         workspace = Workspace(place.name, settings=Settings(), environ={})
         await _FIRST_TIME(workspace)
-        await workspace.tcp.init()
+        await workspace.tcp.list()
         await workspace.close()
         _MADE.append(place)
     return Path(_MADE[0].name, "workspace.db")

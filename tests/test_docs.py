@@ -76,7 +76,19 @@ OF_THE_SHELL = re.compile(r"[|<>&;$*?`#]")
 """What makes more of a line than a command and its words."""
 
 
-SLOW = {"bundles.md", "components.md", "evaluation.md", "fork.md", "search.md"}
+SLOW = {
+    *(
+        "bundles.md",
+        "components.md",
+        "evaluation.md",
+        "evolution.md",
+        "fork.md",
+        "scaling.md",
+        "schedule.md",
+        "search.md",
+    ),
+    "sessions.md",
+}
 """Pages whose commands take seconds."""
 
 

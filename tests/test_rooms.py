@@ -99,6 +99,7 @@ def test_a_wrong_import_is_found(tmp_path: Path) -> None:
     assert "agentorchestra.core is not allowed to import agentorchestra.tea" in done.stdout
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("place", ["loop.py", "agents/a.py", "systems/a.py", "tea/deep/a.py"])
 @pytest.mark.parametrize(
     ("code", "name"),
@@ -120,6 +121,7 @@ def test_other_rooms_may_use_the_clock() -> None:
         assert not banned_names(place, code)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "place",
     [

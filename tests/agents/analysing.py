@@ -11,7 +11,6 @@ import wave
 from pathlib import Path
 from typing import Any
 
-from fpdf import FPDF
 from PIL import Image, ImageDraw, ImageOps
 
 from agentorchestra.core.messages import Message, ModelRequest, ModelResponse
@@ -264,6 +263,8 @@ def first_frame(data: bytes) -> bytes:
 
 
 def printed(*pages: str, picture: bytes = b"") -> bytes:
+    from fpdf import FPDF
+
     document = FPDF()
     for text in pages or ("",):
         document.add_page()

@@ -46,6 +46,7 @@ def test_what_cannot_be_is_refused_where_it_is_made(fields: dict[str, Any], sent
     assert sentence in str(caught.value)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
@@ -90,6 +91,7 @@ async def test_tools_may_come_from_a_toolkit_that_is_opened_later(tmp_path: Path
         assert "clerk" in ws.catalog.agents
 
 
+@pytest.mark.long
 async def test_what_it_says_survives_being_saved_and_loaded(tmp_path: Path) -> None:
     fields: dict[str, Any] = {
         "competencies": ("selling",),

@@ -115,6 +115,7 @@ class Searcher(Reader):
         return {"go_on": True, "missing": "the code", "strategy": strategy}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("rounds", "found"), [(3, True), (2, False)])
 async def test_the_next_round_knows_what_was_tried(tmp_path: Path, code: str, rounds: int, found: bool) -> None:
     (tmp_path / "codes.txt").write_bytes(source_of("txt", TOWN, code))
@@ -293,6 +294,7 @@ def reasoner(*, careless: bool) -> ScriptedModel:
     return ScriptedModel(model)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("careless", [True, False])
 async def test_a_task_without_files_is_computed_or_looked_at_twice(tmp_path: Path, careless: bool) -> None:
     tens, ones = CHANCE.sample(range(5, 10), 1)[0], CHANCE.randrange(0, 5)

@@ -99,6 +99,7 @@ async def test_three_hundred_steps_in_a_small_window(tmp_path: Path) -> None:
         assert (await ws.replay(result.run_id)).answer == result.answer
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("share", "fewest", "most"), [(2.0, 3, 20), (0.5, 0, 0), (0.01, 1, 3)])
 async def test_the_window_is_filled_as_the_model_counts(tmp_path: Path, share: float, fewest: int, most: int) -> None:
     """Of code a model counts more tokens than are estimated, of Chinese fewer; what counts a part only is no count."""
@@ -126,6 +127,7 @@ async def test_without_room_for_compaction_the_facts_would_be_lost(tmp_path: Pat
         assert all(one.tools for one in clerk.requests)
 
 
+@pytest.mark.long
 async def test_what_the_user_says_in_between_stays_word_for_word(tmp_path: Path) -> None:
     clerk = Clerk(60)
     ws: Workspace[Any] = Workspace(tmp_path / "ws", tools=[page])
@@ -165,6 +167,7 @@ async def test_a_summary_of_untrusted_content_is_untrusted(tmp_path: Path) -> No
     assert {block.trust.value for block in summary.content} == {"untrusted"}
 
 
+@pytest.mark.long
 async def test_a_summariser_of_its_own_role(tmp_path: Path) -> None:
     clerk = Clerk(40)
     helper = ScriptedModel(clerk, name="cheap", profile=PROFILE)
@@ -231,6 +234,7 @@ def _text(content: Any) -> str:
     return content if isinstance(content, str) else "".join(str(part.get("text", "")) for part in content or ())
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("window", [1_500, 3_000])
 async def test_a_tiny_window_ends_with_an_answer_or_a_sentence(tmp_path: Path, window: int) -> None:
     clerk = Clerk(10)

@@ -58,6 +58,7 @@ async def test_experts_answer_each_other_and_the_manager_concludes(tmp_path: Pat
     assert "What will it earn?" in result.report
 
 
+@pytest.mark.long
 async def test_without_what_the_others_said_there_is_nothing_to_answer(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr("agentorchestra.agents.debate.agent.said_so_far", lambda turns, experts: ())
 
@@ -396,6 +397,7 @@ async def test_what_the_user_adds_belongs_to_the_topic(tmp_path: Path) -> None:
         assert (await ws.replay(result.run_id)).answer == result.answer_text
 
 
+@pytest.mark.long
 async def test_when_the_budget_ends_it_concludes_from_what_was_said(tmp_path: Path) -> None:
     def answer(request: ModelRequest) -> ModelResponse:
         text = "\n".join(message.text for message in request.messages[1:])

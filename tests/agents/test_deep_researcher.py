@@ -101,6 +101,7 @@ async def test_what_the_named_pages_lack_is_searched_for(site: Site, tmp_path: P
     assert searched(site) == [f"{KEEPER} born"] and forms[:2] == ["read", "check"] and "plan" not in forms
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("queries", [0, 1])
 async def test_where_named_pages_bring_nothing_a_plan_is_made(site: Site, tmp_path: Path, queries: int) -> None:
     """Its queries are searched; a plan without any is taken as it is, and no error."""
@@ -125,7 +126,7 @@ async def test_named_pages_are_read_within_the_limits_of_pages(site: Site, tmp_p
 @pytest.mark.long
 async def test_a_depth_of_one_follows_nothing(site: Site, tmp_path: Path) -> None:
     result = await researched(site, tmp_path, model(), depth=1)
-    assert (result.status, result.answer) == (RunStatus.PARTIAL, "") and searched(site) == [FIRST_QUERY]
+    assert (result.status, result.answer_text) == (RunStatus.PARTIAL, "") and searched(site) == [FIRST_QUERY]
 
 
 @pytest.mark.long
@@ -349,6 +350,7 @@ async def test_a_quote_that_is_not_exact_is_asked_for_once_more(site: Site, tmp_
     assert "were left out" not in result.report
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("form", ["(E1)", "[[E1]]", "[E1, p. 1]", "[E1-E1]", "【E1】"])
 async def test_marks_as_models_write_them_keep_their_paragraphs(site: Site, tmp_path: Path, form: str) -> None:
     def writing(system: str, material: str) -> Any:
@@ -458,6 +460,6 @@ async def test_replies_that_are_no_json_are_asked_again_and_then_done_without(si
 async def test_nothing_is_found(site: Site, tmp_path: Path) -> None:
     site.moods["serper"] = "500"
     result = await researched(site, tmp_path, model())
-    assert (result.status, result.answer) == (RunStatus.BLOCKED, "")
+    assert (result.status, result.answer_text) == (RunStatus.BLOCKED, "")
     assert "Nothing was found. Searched for" in result.report
     assert f"Not searched: {FIRST_QUERY!r}: No search engine gave results: serper" in result.report

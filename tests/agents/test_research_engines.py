@@ -63,6 +63,7 @@ def given(site: Site, searching: ScriptedModel, *engines: str, **research: Any) 
     return {**made, "models": {**made["models"], "finder": searching}}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("spelling", ["", "?utm_source=finder"])
 async def test_what_a_model_made_up_is_not_read_unasked(site: Site, tmp_path: Path, spelling: str) -> None:
     """Nor does it take the place of what another engine lists, whose address is read however the model spells it."""

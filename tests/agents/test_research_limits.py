@@ -244,7 +244,7 @@ async def test_the_limits_of_a_preset_are_those_of_a_run(site: Site, tmp_path: P
 @pytest.mark.long
 async def test_a_search_that_policy_refuses_is_said_in_a_sentence(site: Site, tmp_path: Path) -> None:
     result = await researched(site, tmp_path, restless_model(), more={"policy": {"deny": ["search"]}})
-    assert (result.status, result.answer) == (RunStatus.BLOCKED, "")
+    assert (result.status, result.answer_text) == (RunStatus.BLOCKED, "")
     assert "denied" in result.report and "search" in result.report and not searched(site)
 
 

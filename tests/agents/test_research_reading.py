@@ -203,7 +203,7 @@ async def test_figures_that_follow_from_the_findings_are_computed(site: Site, tm
 @pytest.mark.long
 async def test_without_calculations_a_figure_stays_open(site: Site, tmp_path: Path) -> None:
     result = await researched(site, tmp_path, model(**oysters()), calculations=0, **ONE)
-    assert (result.status, result.answer) == (RunStatus.PARTIAL, "")
+    assert (result.status, result.answer_text) == (RunStatus.PARTIAL, "")
 
 
 @pytest.mark.long

@@ -52,6 +52,7 @@ def calls_of(events: list[Event]) -> list[str]:
 # -- short files -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("system", ["react", "agentorchestra", "deep_analyzer"])
 async def test_a_short_file_is_in_view_and_one_request_answers(lease: Path, system: str) -> None:
     model = ScriptedModel(looking)

@@ -189,6 +189,7 @@ async def test_near_misses_are_not_reused_and_nothing_that_sends_is_tried(tmp_pa
     assert "no function 'roman_2'" in result.report  # the name is taken, so a new tool would have another
 
 
+@pytest.mark.long
 async def test_a_tool_with_other_parameters_is_reused_where_it_does_the_same(tmp_path: Path) -> None:
     @tool(effect="pure")
     def numerals(value: int, upper: bool = True) -> str:

@@ -43,6 +43,7 @@ async def test_a_run_begun_before_a_tool_was_registered_is_replayed_as_it_was(tm
         assert (await ws.replay(result.run_id)).answer == result.answer_text
 
 
+@pytest.mark.long
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(("answer", "kept"), [(None, False), ("no", False), ("Yes", True)])
 async def test_the_user_is_asked_whether_a_tool_stays(tmp_path: Path, answer: str | None, kept: bool) -> None:

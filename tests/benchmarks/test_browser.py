@@ -33,6 +33,7 @@ def test_every_part_is_measured() -> None:
     assert all(float(figure) > 0 for line in actions for figure in line[16:].split())
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

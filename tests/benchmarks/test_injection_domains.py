@@ -34,6 +34,7 @@ def test_every_task_has_a_plan_and_one_in_ten_a_wrong_one() -> None:
     assert all(one["plan"] != plans()[name] for name, one in wrong_plans().items())
 
 
+@pytest.mark.long
 async def test_second_looks_have_stored_replies_and_some_of_them_doubts(tmp_path: Path) -> None:
     looks = Looks()
     attack = next(one for one in ATTACKS if one.id == LOOKED)
@@ -85,6 +86,7 @@ async def test_with_the_policy_it_is_stopped_by_a_question(attack: Attack, tmp_p
     assert not blind.done
 
 
+@pytest.mark.long
 def test_a_share_has_the_interval_of_wilson() -> None:
     assert share([True] * 9 + [False]) == "9 of 10 (60-98%)"
     assert share([]) == "none"

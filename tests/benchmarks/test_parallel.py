@@ -30,6 +30,7 @@ def test_each_way_is_measured() -> None:
     assert all(float(cpu) > 0 for _, _, cpu in found.values())
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests import warm
 from tests.support.patience import LONGEST_S
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "prompts"
 
 
 def test_first_requests_keep_to_their_budgets(tmp_path: Path) -> None:
-    command = [sys.executable, str(BENCHMARK), "--python", sys.executable, "--agents", "react,planner,deep_analyzer"]
+    command = [str(BENCHMARK), "--python", sys.executable, "--agents", "react,planner,deep_analyzer"]
     command += ["--plays", "coding,research"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=LONGEST_S, check=False)
+    done = warm.run(command, environ=os.environ, cwd=tmp_path, timeout=LONGEST_S)
     assert done.returncode == 0, done.stdout + done.stderr
     for agent, budget in (("react", "8,000"), ("planner", "6,000"), ("deep_analyzer", "7,000")):
         assert re.search(rf"^{agent} +[\d,]+ .* {budget}$", done.stdout, re.MULTILINE), done.stdout

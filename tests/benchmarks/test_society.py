@@ -30,6 +30,7 @@ def test_messages_are_measured_beside_tool_calls() -> None:
     assert all(float(cpu) > 0 for _, cpu, _, _ in found.values())
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

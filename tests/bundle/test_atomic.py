@@ -71,6 +71,7 @@ async def test_several_at_once(tmp_path: Path) -> None:
         await ws.close()
 
 
+@pytest.mark.long
 async def test_a_full_database(tmp_path: Path) -> None:
     path, run = await bundle(tmp_path)
     there = tmp_path / "there"

@@ -40,6 +40,7 @@ def found(folder: Path, *words: str) -> list[tuple[str, int, str]]:
     return [(one["run"], one["seq"], one["type"]) for one in lines]
 
 
+@pytest.mark.long
 def test_the_three_forms_say_the_same(folder: Path) -> None:
     words = ("--run", "last", "--index", "2..9")
     lines = [json.loads(line) for line in said(folder, "log", "--jsonl", *words).splitlines()]
@@ -49,6 +50,7 @@ def test_the_three_forms_say_the_same(folder: Path) -> None:
     assert [(one["run"], str(one["seq"]), one["type"]) for one in lines] == [(one[0], one[1], one[4]) for one in shown]
 
 
+@pytest.mark.long
 def test_the_queries_of_the_tracer(folder: Path) -> None:
     every = found(folder)
     runs = list(dict.fromkeys(run for run, _, _ in every))
@@ -72,6 +74,7 @@ def test_the_queries_of_the_tracer(folder: Path) -> None:
     assert set(model) < set(below) < {one for one in every if one[0] == runs[0]}
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -65,6 +65,7 @@ async def test_a_run_replays_elsewhere(tmp_path: Path) -> None:
     assert (kept / "more" / "ä b.txt").read_text() == "further words\n"
 
 
+@pytest.mark.long
 async def test_equal_runs_give_equal_bytes_wherever_they_are(tmp_path: Path) -> None:
     async with here(tmp_path) as ws:
         run = (await recorded(ws, tmp_path)).run_id
@@ -204,6 +205,7 @@ asyncio.run(main())
     assert done.stdout == "as programs\n", done.stderr
 
 
+@pytest.mark.long
 async def test_a_run_of_a_model_without_native_calls_replays_elsewhere(tmp_path: Path) -> None:
     """Its tools are described in its prompt only: the schemas that were kept with the run give the same words."""
     steps = [decide(calls=[call("draw", what="cover")]), decide(calls=[call("done", answer="in words")])]

@@ -26,6 +26,7 @@ from agentorchestra.log.store import MemoryStore, PostgresStore, SqliteStore
 from agentorchestra.workspace import Workspace
 from tests.bundle.support import drawing, here, other, recorded, settings
 from tests.postgres import Postgres
+from tests.support.examples import examples
 
 TS = datetime(2026, 11, 5, 12, 30, 15, 123456, tzinfo=UTC)
 
@@ -74,7 +75,7 @@ def test_an_event_is_the_same_after_a_line(new: list[NewEvent]) -> None:
 
 
 @given(events)
-@limits(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@limits(max_examples=examples(4), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_run_is_the_same_after_a_bundle_and_after_lines(new: list[NewEvent]) -> None:
     async def there_and_back(folder: Path) -> None:
         run = new_run_id()

@@ -93,6 +93,7 @@ async def test_a_value_that_became_a_secret_later_is_refused_by_its_place(tmp_pa
     assert left == ["known.zip"]
 
 
+@pytest.mark.long
 async def test_the_database_and_addresses_passwords_are_not_in_it(tmp_path: Path) -> None:
     given = settings(
         database=SecretStr("postgresql://user:database-password@host/name"),

@@ -54,6 +54,7 @@ async def test_a_turn_goes_alone_to_another_machine_and_on_there(tmp_path: Path)
         assert "the note" in (await branch.run("Read it", **options)).answer
 
 
+@pytest.mark.long
 @needs_bubblewrap
 async def test_of_a_run_from_elsewhere_no_folder_of_this_machine_is_meant(tmp_path: Path) -> None:
     user = repository(tmp_path / "user", {"a.txt": "1\n"})

@@ -156,6 +156,7 @@ async def test_a_changed_prompt_is_found(folder: Path, recorded: tuple[Path, str
     assert "diverged at /1.react#2" in str(error) and "message 0 (system) changed" in str(error)
 
 
+@pytest.mark.long
 async def test_a_changed_tool_schema_is_found(folder: Path, recorded: tuple[Path, str, list[Event]]) -> None:
     def weigh_more(number: int) -> str:
         """Weigh a number well.

@@ -22,6 +22,7 @@ POINTS = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kill_at", POINTS)
 async def test_the_same_candidates_are_resumed(tmp_path: Path, kill_at: str) -> None:
     async with workspace(tmp_path / "whole") as ws:

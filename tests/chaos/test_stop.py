@@ -205,6 +205,7 @@ async def test_the_time_is_over(held: Held) -> None:
     assert (again.status, again.answer) == ("completed", team_model.ANSWER_OF_THREE)
 
 
+@pytest.mark.long
 async def test_the_budget_is_over(held: Held) -> None:
     held.release.set()
     threads = threading.active_count()

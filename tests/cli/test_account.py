@@ -65,6 +65,7 @@ def _reply(request: ModelRequest) -> Any:
     return decide(calls=[call("done", answer=f"{offer}: {replies[-1]}")])
 
 
+@pytest.mark.long
 def test_like_calls_are_one_line_and_failures_are_named() -> None:
     async def work() -> None:
         async with Workspace(Path(WS), models={"scripted": ScriptedModel(_reply)}, tools=[price_of]) as ws:

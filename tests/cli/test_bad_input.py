@@ -58,6 +58,7 @@ def test_bad_input_is_refused_in_one_sentence(folder: Folder, prepare: Prepare, 
     assert folder.ids() == [], "nothing that was refused is in the log"
 
 
+@pytest.mark.long
 def test_an_unreadable_file(open_folder: Folder, bound: dict[str, Any]) -> None:
     open_folder.write("secret.txt", "secret").chmod(0)
     done = open_folder.run("run", QUESTION, "--file", "secret.txt", **bound)
@@ -168,6 +169,7 @@ def test_an_application_that_cannot_be_loaded(folder: Folder, app: str | None, s
     assert sentence in done.error
 
 
+@pytest.mark.long
 def test_a_bug_is_one_sentence_and_a_traceback_only_on_request(folder: Folder) -> None:
     folder.write("agentorchestra.toml", "app = 'app:workspace'")
     folder.write(
@@ -190,6 +192,7 @@ def test_a_bug_is_one_sentence_and_a_traceback_only_on_request(folder: Folder) -
     assert err.splitlines()[-1].startswith("error: this is a bug")
 
 
+@pytest.mark.long
 def test_the_quota_of_the_workspace(app: Folder) -> None:
     assert app.run("run", "PLAN escape", "--json").code == 0  # what every workspace keeps has its place
     limit = (app.workspace / "workspace.db").stat().st_size + 150_000  # the texts of this run are some 225,000
@@ -242,6 +245,7 @@ def test_a_run_whose_file_was_lost(folder: Folder) -> None:
     assert folder.assert_readable()["run"]["status"] == "completed"
 
 
+@pytest.mark.long
 def test_tools_that_this_process_does_not_have(app: Folder) -> None:
     assert app.run("run", "PLAN ask").code == 3
     (app.path / "agentorchestra.toml").unlink()

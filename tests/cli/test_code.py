@@ -58,6 +58,7 @@ def test_a_failing_test_is_fixed_and_applied(folder: Folder, shop: Path) -> None
     assert "this was changed there: calc.py" in refused.err
 
 
+@pytest.mark.long
 def test_while_the_tests_fail_nothing_is_applied_unless_it_is_said(folder: Folder, shop: Path) -> None:
     words = (
         "call bash(command=\"echo '# tried' >>calc.py; touch -d @0 calc.py\")",
@@ -99,6 +100,7 @@ def test_a_run_in_a_folder_asks_at_a_terminal(folder: Folder, shop: Path) -> Non
     assert (shop / "calc.py").read_text() == FIXED
 
 
+@pytest.mark.long
 def test_a_run_that_waits_and_one_out_of_time_say_so(folder: Folder, shop: Path) -> None:
     folder.write("agentorchestra.toml", '[policy]\nask = ["terminal"]\n')
     waits = folder.run("code", "shop", FIX, "--json")
@@ -125,6 +127,7 @@ def test_exit_codes(status: RunStatus, passed: bool | None, code: int) -> None:
     assert exit_code_of_code(RunResult(status=status, tests=tests)) == code
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

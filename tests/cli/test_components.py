@@ -29,6 +29,7 @@ def edited(app: Folder, text: str) -> Folder:
     return app
 
 
+@pytest.mark.long
 def test_components_of_an_application(app: Folder) -> None:
     listed = app.run("components", "list")
     assert listed.code == 0
@@ -51,6 +52,7 @@ def test_components_of_an_application(app: Folder) -> None:
     assert app.run("components", "info", "send_mail@1.0.0", "--json").json["operations"][0]["name"] == "send_mail"
 
 
+@pytest.mark.long
 def test_a_branch_of_the_tree(app: Folder) -> None:
     code = app.run("components", "list", "--under", "code", "--json").json
     every = app.run("components", "list", "--json").json
@@ -84,6 +86,7 @@ def test_contracts(app: Folder) -> None:
     assert places == sorted(places)
 
 
+@pytest.mark.long
 def test_short_forms_are_the_same_commands(app: Folder) -> None:
     assert set(COMMANDS) >= SHORT_FORMS
     tools = app.run("tools", "list", "--json")
@@ -101,6 +104,7 @@ def test_short_forms_are_the_same_commands(app: Folder) -> None:
     assert unknown.error == "there is no agent 'send_mail'; `agentorchestra agents list` shows all"
 
 
+@pytest.mark.long
 def test_how_often_components_were_called(app: Folder) -> None:
     nothing = app.run("tools", "stats")
     assert (nothing.code, nothing.out) == (0, "") and "no calls of tools are in the log" in nothing.err

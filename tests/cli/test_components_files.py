@@ -18,6 +18,7 @@ def other(tmp_path: Path) -> Folder:
     return Folder(tmp_path / "elsewhere")
 
 
+@pytest.mark.long
 def test_tools_in_another_workspace(app: Folder, other: Folder) -> None:
     written = app.run("tools", "export", "mine.json", "--json").json
     assert [(one["kind"], one["path"]) for one in written] == [("tool", "mine.json")]
@@ -54,6 +55,7 @@ def test_nothing_is_overwritten(app: Folder) -> None:
     assert nowhere.code == 2 and "cannot be written" in nowhere.error
 
 
+@pytest.mark.long
 def test_files_that_are_none(app: Folder, other: Folder) -> None:
     for name, text, sentence in [
         ("no.json", "{", "is no saved registry: "),

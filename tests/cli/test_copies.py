@@ -122,6 +122,7 @@ def test_a_changed_event_is_said_to_be_changed(app: Folder) -> None:
     assert fork.code == 0, fork.err
 
 
+@pytest.mark.long
 def test_a_given_file_that_was_changed_is_named(folder: Folder) -> None:
     (folder.path / "notes.txt").write_text("The deposit is 900 euros.\n")
     folder.run("run", "How much is the deposit?", "--file", "notes.txt", "--model", "offline")

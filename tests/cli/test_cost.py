@@ -53,6 +53,7 @@ def runs() -> list[RunResult]:
     return asyncio.run(work())
 
 
+@pytest.mark.long
 def test_it_adds_up_what_the_results_say() -> None:
     first, second, third = runs()
     found = json.loads(invoke("cost", "--json").stdout)
@@ -100,6 +101,7 @@ def test_the_table() -> None:
     assert (one[1].split()[0], one[2].split()[:4]) == ("dark", ["total", "of", "1", "run"])
 
 
+@pytest.mark.long
 def test_by_source() -> None:
     first, _, _ = runs()
     found = json.loads(invoke("cost", first.run_id, "--by", "source", "--json").stdout)
@@ -198,6 +200,7 @@ def test_the_parts_of_a_run_with_delegations() -> None:
     assert lines[1][:3] == ["orchestrator", "lead", "2"] and lines[-1][:5] == ["total", "of", "1", "run", "11"]
 
 
+@pytest.mark.long
 def test_the_parts_of_a_run_of_the_team(here: Path) -> None:
     (here / "lease.txt").write_text("The rent is 900 euros.\nThe deposit is 1284 euros.\n")
 
@@ -279,6 +282,7 @@ def app(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return here
 
 
+@pytest.mark.long
 def test_a_session_goes_on(app: Path) -> None:
     first = json.loads(invoke("run", "What is it?", "--session", "deep", "--json").stdout)
     other = json.loads(invoke("run", "What is it?", "--session", "other", "--json").stdout)

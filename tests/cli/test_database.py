@@ -71,6 +71,7 @@ def test_tail_is_told_by_another_process(
     assert followed.out.splitlines()[-1].startswith(f"completed, {run}, ")
 
 
+@pytest.mark.long
 def test_files_are_read_again_by_the_next_process(remote: Folder) -> None:
     remote.write("lease.txt", LEASE)
     done = remote.run("run", QUESTION, "-f", "lease.txt", "--model", "offline", "--system", "agentorchestra", "--json")
@@ -155,6 +156,7 @@ def test_what_is_copied_and_collected_in_a_bucket(bucketed: tuple[Folder, Bucket
     assert any(data == (LEASE * 1000).encode() for data in s3.objects(schema).values()), "what is young stays"
 
 
+@pytest.mark.long
 def test_a_bucket_that_cannot_be_used_is_one_sentence(bucketed: tuple[Folder, Bucket]) -> None:
     folder, s3 = bucketed
     folder.write("lease.txt", LEASE * 1000)
@@ -178,6 +180,7 @@ def test_a_bucket_that_cannot_be_used_is_one_sentence(bucketed: tuple[Folder, Bu
     assert done.code == 2 and SECRET not in done.err + done.out and "artifacts_options.secret" in done.error
 
 
+@pytest.mark.long
 def test_doctor_says_which_store(remote: Folder, server: Postgres, schema: str) -> None:
     def checks() -> dict[str, tuple[str, str]]:
         done = remote.run("doctor", "--json")

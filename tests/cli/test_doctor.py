@@ -57,6 +57,7 @@ def test_what_the_desktop_needs_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert "bubblewrap" in found.detail
 
 
+@pytest.mark.long
 def test_a_workspace_with_runs(folder: Folder) -> None:
     folder.run("run", QUESTION, "-f", "lease.txt")
     done = folder.run("doctor")

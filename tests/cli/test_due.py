@@ -83,6 +83,7 @@ def test_only_what_is_due_goes_on(app: Folder) -> None:
     assert statuses == {"DAYS 1": "paused", "DAYS 2": "completed", "DAYS 5": "waiting"}
 
 
+@pytest.mark.long
 def test_one_that_cannot_go_on_does_not_hold_up_the_others(app: Folder) -> None:
     app.run("run", "DAYS 1")
     app.write("app.py", APP.replace('"scripted"', '"other"'))

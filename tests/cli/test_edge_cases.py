@@ -14,7 +14,7 @@ from agentorchestra.agents.society.reader import NAME, TASK, edge_cases, options
 from agentorchestra.core.errors import SettingsError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.spec import RunResult, RunStatus
-from agentorchestra.log.conversation import Conversation, Exchange
+from agentorchestra.log.conversation import AgentExchange, Conversation
 from agentorchestra.testing import ScriptedModel, say
 from agentorchestra.workspace import Workspace
 from tests.cli.support import Folder
@@ -153,7 +153,7 @@ def test_a_model_that_names_no_messages_twice_is_asked_no_more(tmp_path: Path) -
 
 
 def test_long_messages_are_shown_by_their_beginnings(tmp_path: Path) -> None:
-    long = Exchange(n=1, seconds=0.0, kind="message", sender="coral", to=("planner",), content="x" * 300_000)
+    long = AgentExchange(n=1, seconds=0.0, kind="message", sender="coral", to=("planner",), content="x" * 300_000)
     talk = TALK.model_copy(update={"exchanges": (long, long.model_copy(update={"n": 2}))})
     _, (request,) = asyncio.run(_read(tmp_path, [_reply(1, 2)], talk))
     shown = request.messages[-1].text

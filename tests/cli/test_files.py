@@ -40,6 +40,7 @@ def test_files_are_copied_and_the_last_line_says_so(folder: Folder) -> None:
     assert (folder.path / "kept/notes/a.txt").read_text() == "hello"
 
 
+@pytest.mark.long
 def test_no_out_copies_nothing_and_a_run_without_files_makes_no_folder(folder: Folder) -> None:
     done = folder.run(*made(folder, "--no-out"))
     (run_id,) = folder.ids()

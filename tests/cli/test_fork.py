@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.cli.support import Folder
 
 
@@ -33,6 +35,7 @@ def test_a_fork_goes_on_from_an_event_and_is_shown(app: Folder) -> None:
     assert same.out.splitlines()[-1].startswith("equal: ")
 
 
+@pytest.mark.long
 def test_another_answer_parts_the_runs(app: Folder) -> None:
     parent = _parent(app)
     events = app.run("show", parent, "--json").json["events"]
@@ -53,6 +56,7 @@ def test_another_answer_parts_the_runs(app: Folder) -> None:
     assert as_json.json["difference"]["key"] == key
 
 
+@pytest.mark.long
 def test_a_fork_can_be_made_and_driven_later(app: Folder) -> None:
     parent = _parent(app)
     made = app.run("fork", parent, "--at", "2", "--no-resume", "--json")
@@ -65,6 +69,7 @@ def test_a_fork_can_be_made_and_driven_later(app: Folder) -> None:
     assert end.out.splitlines()[0] == "The tools said: blue"
 
 
+@pytest.mark.long
 def test_what_cannot_be_changed_is_refused_in_a_sentence(app: Folder) -> None:
     parent = _parent(app)
     for arguments, sentence in (

@@ -278,6 +278,7 @@ def test_the_terminal_shows_them_as_words_too(tmp_path: Path) -> None:
         assert not {c for c in shown if c in "\x00\x07\x1b\x9b\u202e\u2066"}
 
 
+@pytest.mark.long
 def test_where_the_page_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("AGENTORCHESTRA_WORKSPACE", raising=False)

@@ -104,6 +104,7 @@ sys.meta_path.insert(0, Blocked())
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("module", ["click", "agentorchestra.cli.commands.run", "agentorchestra.workspace"])
 def test_ctrl_c_in_the_middle_of_an_import(folder: Folder, module: str) -> None:
     folder.write("sitecustomize.py", BLOCKED.format(module=module))

@@ -60,6 +60,7 @@ def test_a_paused_question_waits_for_the_resume(app: Folder) -> None:
     assert (done.code, "The tools said: blue" in done.out) == (0, True)
 
 
+@pytest.mark.long
 def test_an_answer_does_not_start_a_cancelled_run(app: Folder) -> None:
     app.run("run", "PLAN ask")
     assert app.run("cancel", "last").code == 0
@@ -97,6 +98,7 @@ def workspace():
 '''
 
 
+@pytest.mark.long
 def test_mail_from_another_process_starts_the_run_again(folder: Folder) -> None:
     folder.write("app.py", MAIL)
     folder.write("agentorchestra.toml", SETTINGS)

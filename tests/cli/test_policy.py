@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 
+import pytest
+
 from tests.cli.support import Folder
 
 DENY = '[policy]\ndeny = ["send_mail"]\n'
@@ -27,6 +29,7 @@ def _mailed(app: Folder) -> str:
     return app.ids()[0]
 
 
+@pytest.mark.long
 def test_a_run_under_another_policy_beside_what_was(app: Folder) -> None:
     run = _mailed(app)
     app.write("deny.toml", DENY)
@@ -116,6 +119,7 @@ def test_an_effect_that_follows_untrusted_values_is_named(app: Folder) -> None:
     assert app.run("policy", "probe", run, "--budget-usd", "none").code == 2
 
 
+@pytest.mark.long
 def test_nothing_followed(app: Folder) -> None:
     followed_task = _mailed(app)  # the model of this application says what it says whatever it reads
     probed = app.run("policy", "probe", followed_task)
@@ -151,6 +155,7 @@ def test_bad_input_is_refused_in_a_sentence(app: Folder) -> None:
     assert newer.error.startswith(f"run {run} cannot be judged: the log holds a 'completed' event of version 9")
 
 
+@pytest.mark.long
 def test_a_run_that_goes_on_is_left_out_or_refused(app: Folder) -> None:
     app.write("deny.toml", DENY)
     app.hold()

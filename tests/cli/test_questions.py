@@ -46,6 +46,7 @@ def test_a_question_waits_and_is_answered_by_another_process(app: Folder) -> Non
     assert "has no open question any more: it is over (completed); start a new run" in late.error
 
 
+@pytest.mark.long
 def test_json_of_a_waiting_run_has_its_questions(app: Folder) -> None:
     waiting = app.run("run", "PLAN both", "--json")
     assert waiting.code == 3
@@ -63,6 +64,7 @@ def test_json_of_a_waiting_run_has_its_questions(app: Folder) -> None:
     assert whole.json["answer"] == "The tools said: blue | large"
 
 
+@pytest.mark.long
 def test_an_answer_can_only_be_recorded(app: Folder) -> None:
     app.run("run", "PLAN ask")
     recorded = app.run("answer", "last", "blue", "--no-resume")
@@ -72,6 +74,7 @@ def test_an_answer_can_only_be_recorded(app: Folder) -> None:
     assert app.run("resume", "last", "--json").json["answer"] == "The tools said: blue"
 
 
+@pytest.mark.long
 def test_an_approval_shows_where_the_arguments_come_from(app: Folder) -> None:
     waiting = app.run("run", "PLAN mail")
     assert waiting.code == 3
@@ -213,6 +216,7 @@ def test_a_refusal_in_place_has_a_reason(app: Folder, terminal: Terminal) -> Non
     assert not (app.path / "outbox.txt").exists()
 
 
+@pytest.mark.long
 def test_the_end_of_input_leaves_the_question_open(app: Folder, terminal: Terminal) -> None:
     with ask(app, terminal, "run", "PLAN ask") as started:
         started.wait_for("Answer (Ctrl-D leaves it open):")
@@ -304,6 +308,7 @@ def test_a_busy_run_is_told_and_cancelled_from_elsewhere(app: Folder) -> None:
     assert (again.code, "is over already (cancelled)" in again.out) == (0, True)
 
 
+@pytest.mark.long
 def test_tell_and_cancel_where_nobody_drives(app: Folder) -> None:
     app.run("run", "PLAN ask")
     told = app.run("tell", "last", "the user likes blue")

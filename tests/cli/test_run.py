@@ -111,6 +111,7 @@ def test_a_dry_run_says_what_scaling_comes_to_and_begins_none(folder: Folder) ->
     assert folder.run("runs", "--json").json == []
 
 
+@pytest.mark.long
 def test_an_answer_is_refined_as_the_command_says(folder: Folder) -> None:
     words = ["run", QUESTION, "--system", "direct"]
     plain = folder.run(*words, "--dry-run", "--json").json["requests_at_most"]
@@ -136,6 +137,7 @@ def test_options_reach_the_manifest(folder: Folder) -> None:
     assert (manifest["on_ask"], manifest["on_uncertain"]) == ("deny", "retry")
 
 
+@pytest.mark.long
 def test_the_workspace_is_where_it_is_told(folder: Folder) -> None:
     elsewhere = folder.path / "else where"
     assert folder.run("run", QUESTION, "-f", "lease.txt", "--workspace", elsewhere).code == 0
@@ -259,6 +261,7 @@ def test_replay_is_identical_until_a_prompt_changes(folder: Folder) -> None:
     folder.assert_readable()
 
 
+@pytest.mark.long
 def test_resume_of_an_ended_run_prints_its_result_again(folder: Folder) -> None:
     first = folder.run("run", QUESTION, "-f", "lease.txt", "--json").json
     events = folder.assert_readable()["events"]
@@ -321,6 +324,7 @@ def test_a_reader_that_went_away_is_no_error(folder: Folder, words: list[str]) -
     assert "BrokenPipe" not in done.err
 
 
+@pytest.mark.long
 def test_closed_streams_are_no_error(folder: Folder) -> None:
     def close_all() -> None:
         for descriptor in (0, 1, 2):

@@ -54,6 +54,7 @@ def test_what_is_missing_is_named(folder: Folder) -> None:
     assert line.startswith("warn") and "set sandbox.backend" in line
 
 
+@pytest.mark.long
 def test_nothing_to_run_it_with(folder: Folder) -> None:
     folder.environment["PATH"] = str(folder.path)
     done = folder.run("sandbox", env={})

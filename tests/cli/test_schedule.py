@@ -87,6 +87,7 @@ def test_each_time_point_is_an_ordinary_run_and_missed_ones_are_said(app: Folder
     assert app.run("replay", state["run_id"]).code == 0
 
 
+@pytest.mark.long
 def test_paused_resumed_removed(app: Folder) -> None:
     assert app.run("schedule", "pause", "last").code == 2 and not app.workspace.exists()
     app.run("schedule", "@daily", "Look.", "--zone", "UTC")
@@ -118,6 +119,7 @@ REFUSED: list[tuple[list[str], str]] = [
 ]
 
 
+@pytest.mark.long
 def test_refused_before_anything_is_written(app: Folder) -> None:
     app.run("schedule", "0 9 * * *", "Look.", "--name", "taken")
     for words, sentence in REFUSED:
@@ -179,6 +181,7 @@ async def test_two_drivers_start_one_run_for_each_time_point(tmp_path: Path) -> 
             assert len(made) == hour + 1
 
 
+@pytest.mark.long
 async def test_a_time_point_whose_run_cannot_be_made_is_said_and_the_next_one_comes(tmp_path: Path) -> None:
     clock, note = FakeClock(), tmp_path / "note.txt"
     note.write_text("one")

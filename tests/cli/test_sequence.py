@@ -14,7 +14,7 @@ from agentorchestra.cli.view.sequence import sequence_lines
 from agentorchestra.core.errors import ModelAuthError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.log.conversation import Conversation, Exchange
+from agentorchestra.log.conversation import AgentExchange, Conversation
 from agentorchestra.testing import ScriptedModel, call, say
 from agentorchestra.workspace import Workspace
 from tests.browser import chromium
@@ -24,9 +24,9 @@ from tests.systems.test_coral import answers, opens, plays, script, society, wai
 NAMES = ("planner", "web_agent", "document_agent", "coding_agent")
 
 
-def exchange(n: int, kind: Any, sender: str, *to: str, content: str = "", refused: str = "") -> Exchange:
+def exchange(n: int, kind: Any, sender: str, *to: str, content: str = "", refused: str = "") -> AgentExchange:
     thread = "" if kind in ("submit", "lost") else "work"
-    return Exchange(
+    return AgentExchange(
         n=n, seconds=n / 2, kind=kind, sender=sender, to=to, thread=thread, content=content, refused=refused
     )
 

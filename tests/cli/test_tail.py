@@ -105,6 +105,7 @@ def test_it_ends_where_the_run_waits() -> None:
     assert f"to answer it: agentorchestra answer {driver.run_id} TEXT" in done.stderr
 
 
+@pytest.mark.long
 def test_what_other_processes_do_is_in_it() -> None:
     with Driver(asks=True) as driver:
         driver.go_on()

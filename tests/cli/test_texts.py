@@ -43,6 +43,7 @@ def test_an_edited_prompt_is_used_from_the_next_run_on_and_can_be_taken_back(app
     assert not asked_of_otters(app)
 
 
+@pytest.mark.long
 def test_the_last_edit_of_a_prompt_is_taken_back_without_a_version(folder: Folder) -> None:
     def text(name: str) -> str:
         return str(folder.run("prompts", "show", name).out)
@@ -59,6 +60,7 @@ def test_the_last_edit_of_a_prompt_is_taken_back_without_a_version(folder: Folde
     assert again.out == "prompt available_tools@1.0.0 is what its name means now, as before\n"
 
 
+@pytest.mark.long
 def test_what_includes_an_edited_prompt_changes_with_it(folder: Folder) -> None:
     """`planner` includes `tool_rules`, which includes `available_tools`."""
     folder.environment["EDITOR"] = "sed -i '$ s/$/\\nBe kind to otters./'"
@@ -76,6 +78,7 @@ def test_what_includes_an_edited_prompt_changes_with_it(folder: Folder) -> None:
     assert "seals" not in folder.run("prompts", "show", "planner").out
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("editor", "sentence"),
     [
@@ -94,6 +97,7 @@ def test_a_text_that_is_no_prompt_is_refused_and_kept(folder: Folder, editor: st
     assert len(folder.run("prompts", "versions", "planner", "--json").json) == 1
 
 
+@pytest.mark.long
 def test_nothing_to_change_and_nothing_to_change_it_with(folder: Folder) -> None:
     text = folder.run("prompts", "show", "planner").out
     same = folder.run("prompts", "edit", "planner", "--from", folder.write("same.md", text))

@@ -22,8 +22,10 @@ import pytest
 
 from agentorchestra import RunResult, RunStatus, Workspace, open_workspace
 from agentorchestra.cli import main
+from agentorchestra.cli.commands.cost import _views
 from agentorchestra.core.errors import DivergedError, PinError
 from agentorchestra.core.events import Event
+from agentorchestra.core.query import LogQuery
 from agentorchestra.sandbox.bubblewrap import Bubblewrap
 from agentorchestra.tea.programs.dynamic import load_module
 from agentorchestra.tea.programs.namespaces import import_below
@@ -120,6 +122,17 @@ async def test_completed_runs_are_replayed(folder: Path) -> None:
             assert report.keys > 1 and report.answer, case
 
 
+async def test_costs_are_counted_from_a_part_of_the_log_as_from_all_of_it(folder: Path) -> None:
+    charges: dict[bool, dict[str, Any]] = {}
+    counts = {}
+    async with open_workspace(folder) as ws:
+        for paid in (False, True):
+            charges[paid] = {view.run_id: view.charges async for view in _views(ws, None, paid=paid) if view.charges}
+            counts[paid] = len([event async for event in ws.log.select(LogQuery(first=2, paid=paid))])
+    assert charges[True] == charges[False] and CASES["fork"] in charges[True] and CASES["team"] in charges[True]
+    assert counts[True] < counts[False] / 2
+
+
 async def test_open_runs_are_replayed_as_far_as_they_are(folder: Path) -> None:
     async with open_workspace(folder) as ws:
         for case in OPEN:
@@ -139,7 +152,7 @@ async def test_pinned_runs_have_the_tools_and_prompts_they_were_started_with(fol
         assert (report.status, report.answer) == (RunStatus.COMPLETED, "The box is 3 wide.")
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("case", HERE)
 async def test_every_tool_that_is_kept_may_have_changed(
     folder: Path, case: str, monkeypatch: pytest.MonkeyPatch
@@ -224,6 +237,7 @@ def _only_kept_tools_changed(ws: Workspace, pins: dict[str, Any]) -> None:
 # -- taken up again ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("pin", [False, True])
 async def test_a_killed_run_is_resumed_to_its_end(folder: Path, pin: bool) -> None:
     async with open_workspace(folder) as ws:
@@ -238,6 +252,7 @@ async def test_a_killed_run_is_resumed_to_its_end(folder: Path, pin: bool) -> No
         assert len([event for event in events if event.type == "driving_started"]) == 1
 
 
+@pytest.mark.long
 async def test_an_approval_is_given(folder: Path) -> None:
     async with open_workspace(folder) as ws:
         (question,) = await ws.runs.questions(CASES["approval"])
@@ -265,6 +280,7 @@ class _Later:
         return monotonic()
 
 
+@pytest.mark.long
 async def test_a_waiting_run_goes_on_when_its_time_has_come(folder: Path) -> None:
     async with open_workspace(folder) as ws:
         application: Any = import_below("old_app", ws.namespace)
@@ -273,6 +289,7 @@ async def test_a_waiting_run_goes_on_when_its_time_has_come(folder: Path) -> Non
         await _undisturbed(ws, await ws.resume(CASES["timer"]), "An hour has passed.")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("undeclared", ["ask", "allow"])
 async def test_a_run_is_forked(folder: Path, undeclared: str) -> None:
     settings = folder.parent / "agentorchestra.toml"
@@ -397,6 +414,7 @@ async def test_texts_that_came_with_a_bundle_are_not_executed(tmp_path: Path) ->
             await ws.resume(imported.run_id, pin=True)
 
 
+@pytest.mark.long
 async def test_a_bundle_of_a_run_that_is_here_is_the_same(folder: Path, tmp_path: Path) -> None:
     async with open_workspace(folder) as ws:
         for case in BUNDLED:

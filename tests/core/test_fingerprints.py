@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,6 +33,7 @@ def test_version_and_hash_lie_beside_the_fingerprint() -> None:
     assert one.fingerprint == two.fingerprint != other.fingerprint
 
 
+@pytest.mark.long
 def test_a_long_run_stores_each_message_once() -> None:
     codec = EffectCodec()
     schema = ToolSchema(name="t", description="d" * 500, parameters={"type": "object"})

@@ -34,6 +34,7 @@ async def files(tmp_path: Path) -> AsyncIterator[Used]:
 # -- lines that are put in ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("before", "line", "text", "after"),
     [

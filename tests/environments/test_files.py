@@ -363,6 +363,7 @@ def test_paths_are_not_asked_about_and_a_download_is_a_network_read(tmp_path: Pa
 # -- read and edit fit together ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("name", "data"),
     [

@@ -83,6 +83,7 @@ async def test_a_conflict_is_told_with_its_hunks_and_can_be_solved_or_taken_back
     assert len(git(bench.folder, "log", "-1", "--format=%P").split()) == 2
 
 
+@pytest.mark.long
 async def test_local_remotes_that_the_user_named(tmp_path: Path) -> None:
     bare = tmp_path / "srv" / "game.git"
     bare.mkdir(parents=True)

@@ -68,6 +68,7 @@ async def test_one_file_through_three_agents_and_another_run_sees_nothing(tmp_pa
         assert (await ws.replay(result.run_id)).answer == result.answer_text
 
 
+@pytest.mark.long
 async def test_forks_bundles_and_collections_take_the_folder_along(tmp_path: Path) -> None:
     model = ScriptedModel(
         [

@@ -119,6 +119,7 @@ async def test_every_action_with_its_effect(bench: Bench, tmp_path: Path) -> Non
     assert await bench.replay(main) is not None
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("command", "said"),
     [
@@ -245,6 +246,7 @@ async def test_rivals_have_shells_of_their_own(bench: Bench, tmp_path: Path) -> 
     assert sorted(one.name for one in folder_of(tmp_path).iterdir()) == ["d", "right"]
 
 
+@pytest.mark.long
 async def test_what_a_command_prints_is_told_to_whoever_watches(bench: Bench) -> None:
     told: list[str] = []
 

@@ -158,6 +158,7 @@ def test_pip_and_apt_are_reached_where_this_machine_reaches_them(tmp_path: Path)
         TerminalProxy(Reach(("no host",)), WebSettings())
 
 
+@pytest.mark.long
 async def test_other_backends_refuse_it(tmp_path: Path) -> None:
     with pytest.raises(SandboxUnavailableError, match=r"terminal\.hosts needs the sandbox bubblewrap, and this"):
         await shell_in(UnsafeLocal(), tmp_path, gate=Gate(tmp_path / "proxy"))
@@ -190,6 +191,7 @@ async def test_pip_installs_into_a_virtual_environment(site: Site, tmp_path: Pat
         assert await drive(bench, main) == "installed"
 
 
+@pytest.mark.long
 async def test_the_way_out_is_there_over_an_image_too(site: Site, tmp_path: Path) -> None:
     image = str(write_image(tmp_path / "image"))
 

@@ -110,6 +110,7 @@ def test_a_set_of_three_levels_from_plan_to_report(tmp_path: Path, count: int, s
     assert f"evaluation first: {count} questions of local; {', '.join(systems)}" in done.out
 
 
+@pytest.mark.long
 def test_what_cannot_be_is_refused_in_a_sentence(tmp_path: Path) -> None:
     sums(tmp_path / "data", 2)
     folder = Folder(tmp_path)

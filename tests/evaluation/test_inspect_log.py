@@ -24,11 +24,11 @@ from agentorchestra.evaluation.statistics import mean
 from tests.browser import chromium
 from tests.evaluation.support import Trial, adds, adds_small, asked, sums
 
-pytest.importorskip("inspect_ai")
 
-from inspect_ai.log import read_eval_log
-
-from agentorchestra.evaluation.inspect_log import inspect_log, write_log
+@pytest.fixture(autouse=True)
+def inspect() -> None:
+    """Skip where Inspect is not installed; importing it takes seconds, which no other test is to wait for."""
+    pytest.importorskip("inspect_ai")
 
 
 async def pair(spec: Any, session: Any, kit: Any) -> AgentResult:
@@ -41,6 +41,10 @@ async def pair(spec: Any, session: Any, kit: Any) -> AgentResult:
 
 @pytest.mark.long  # Inspect's own import and reading take seconds
 async def test_inspect_reads_back_samples_scores_lanes_and_accuracy(tmp_path: Path) -> None:
+    from inspect_ai.log import read_eval_log
+
+    from agentorchestra.evaluation.inspect_log import inspect_log, write_log
+
     sums(tmp_path / "data", 7)
     trial = Trial(tmp_path, {"good": adds, "poor": adds_small}, systems={"pair": pair}, price=Price(input=1, output=2))
     plan = trial.plan(Arm(name="pair", system="pair", model="good"), Arm(name="poor", model="poor"), repeats=2)
@@ -85,6 +89,8 @@ async def test_inspect_reads_back_samples_scores_lanes_and_accuracy(tmp_path: Pa
 
 
 async def test_what_has_no_score_is_a_sample_without_one(tmp_path: Path) -> None:
+    from agentorchestra.evaluation.inspect_log import inspect_log, write_log
+
     def silent(request: ModelRequest) -> str:
         """Say nothing to the first question."""
         return "" if asked(request)[0] == 0 else adds(request)
@@ -119,6 +125,8 @@ async def test_what_has_no_score_is_a_sample_without_one(tmp_path: Path) -> None
 @pytest.mark.long
 @pytest.mark.real
 async def test_inspects_own_viewer_shows_the_log(tmp_path: Path) -> None:
+    from agentorchestra.evaluation.inspect_log import inspect_log, write_log
+
     sums(tmp_path / "data", 3)
     trial = Trial(tmp_path, {"good": adds})
     plan = trial.plan(Arm(name="good", model="good"))

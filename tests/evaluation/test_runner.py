@@ -30,6 +30,7 @@ GOOD, POOR = Arm(name="good", model="good"), Arm(name="poor", model="poor")
 BOTH = {"good": adds, "poor": adds_small}
 
 
+@pytest.mark.long
 async def test_two_models_are_compared_question_by_question(tmp_path: Path) -> None:
     sums(tmp_path / "data", 7)
     trial = Trial(tmp_path, BOTH)
@@ -88,6 +89,7 @@ async def test_one_budget_holds_over_all_and_leaves_whole_pairs(tmp_path: Path) 
     assert (ending.left_out, len(trial.requests) - before) == ((), 2 * (10 - len(ran)))
 
 
+@pytest.mark.long
 async def test_a_crash_on_every_tenth_question_is_reported_and_the_rest_goes_on(tmp_path: Path) -> None:
     broken = True
 
@@ -116,6 +118,7 @@ async def test_a_crash_on_every_tenth_question_is_reported_and_the_rest_goes_on(
     assert {one.question for one in await trial.score(plan) if outcome(one) == "error"} == {"q10"}
 
 
+@pytest.mark.long
 async def test_only_what_got_no_answer_is_asked_again(tmp_path: Path) -> None:
     told: dict[int, int] = {}
 
@@ -239,6 +242,7 @@ async def test_a_pilot_forecasts_cost_and_power(tmp_path: Path) -> None:
     assert second.startswith("80 of 100 need ")
 
 
+@pytest.mark.long
 async def test_a_judge_is_asked_once_and_what_it_cannot_say_is_neither_right_nor_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -375,6 +379,7 @@ async def test_the_judge_stands_inside_the_budget_and_goes_on_with_more(
     assert again.progress[-1].spent_usd == pytest.approx(runs + cost)
 
 
+@pytest.mark.long
 async def test_an_arm_names_models_by_role_and_the_cost_is_that_of_each(tmp_path: Path) -> None:
     async def pair(spec: Any, session: Any, kit: Any) -> AgentResult:
         """Answer, then have it answered once more by the model of the role `judge`, whose answer counts."""

@@ -225,6 +225,7 @@ def simulated(suites: int) -> None:
     assert stopped / suites <= 0.06
 
 
+@pytest.mark.long
 def test_over_200_simulated_suites() -> None:
     """See `simulated`."""
     simulated(200)

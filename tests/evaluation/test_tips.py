@@ -33,6 +33,7 @@ TIPPED = Arm(name="tipped", system="react", settings={"parts.tips": True})
 PLAIN = Arm(name="plain", system="react")
 
 
+@pytest.mark.long
 async def test_a_split_apart_teaches_the_arms_that_take_tips(tmp_path: Path) -> None:
     sums(tmp_path / "data", 9)
     trial = Trial(tmp_path, {"m": learner})

@@ -8,6 +8,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.settings import Price
 from agentorchestra.core.spec import AgentResult, AgentSpec
@@ -135,6 +137,7 @@ def by_the_prompt(request: ModelRequest) -> Any:
     return decide(calls=[call("done", answer=str(other if wrong else first + other))])
 
 
+@pytest.mark.long
 def test_where_two_settings_of_one_system_first_differ_is_said_of_each_question(tmp_path: Path) -> None:
     sums(tmp_path / "data", 4)
     trial = Trial(tmp_path, {"m": by_the_prompt})

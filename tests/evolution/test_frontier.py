@@ -240,6 +240,7 @@ async def test_a_budget_that_ends_in_the_middle_goes_on_later(tmp_path: Path) ->
     assert len(trials.asked) == asked and best(trials.folder, made).version
 
 
+@pytest.mark.long
 async def test_a_proposal_that_is_refused_costs_nothing_and_says_why(tmp_path: Path) -> None:
     async def careless(task: Improvement) -> Proposal:
         change = TextChange(component="prompt:aorchestra", variable="routing_rules", text="{{ nobody }} {% if %}")
@@ -276,6 +277,7 @@ async def test_bad_input_is_refused_before_anything_is_spent(tmp_path: Path) -> 
     assert not trials.asked
 
 
+@pytest.mark.long
 async def test_what_was_begun_is_not_gone_on_with_as_something_else(tmp_path: Path) -> None:
     trials = Trials(tmp_path)
     await trials.learn(rounds=1, trajectories=1)

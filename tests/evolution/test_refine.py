@@ -91,6 +91,7 @@ def _workspace(folder: Path, reply: Callable[[ModelRequest], ModelResponse], **m
     return Workspace(folder / "ws", models={"reckoner": model}, settings=Settings(model="reckoner", **more))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("system", ["direct", "react", "oagents"])
 @pytest.mark.parametrize(
     ("how", "asked"),

@@ -135,6 +135,7 @@ async def test_a_broken_tool_is_diagnosed_patched_and_tried(tmp_path: Path) -> N
     assert len(doctor.diagnosed) == len(doctor.asked) == 1
 
 
+@pytest.mark.long
 async def test_a_patch_that_fails_its_trial_is_written_again_with_what_failed(tmp_path: Path) -> None:
     def raised(code: str, failed: str) -> str:
         return code.replace("PRICES[item]", "PRICES[item.upper()]")

@@ -61,6 +61,7 @@ async def test_the_line_that_led_to_a_wrong_answer_is_found_and_changed(tmp_path
     }  # fmt: skip
 
 
+@pytest.mark.long
 async def test_the_gradients_of_a_batch_are_gathered_before_the_step(tmp_path: Path) -> None:
     critic = Critic()
     async with shop(tmp_path, critic) as ws:
@@ -146,6 +147,7 @@ async def test_without_a_readable_critique_nothing_is_proposed(tmp_path: Path) -
     assert len(model.requests) == 2
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("at", [0, 1, 3])
 async def test_what_was_stopped_goes_on_without_asking_again(tmp_path: Path, at: int) -> None:
     """Cut off at a request of each part: the run ends in the same proposal, after as many requests as undisturbed."""

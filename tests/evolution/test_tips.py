@@ -135,6 +135,7 @@ async def test_a_solution_rests_on_a_run_that_succeeded(tmp_path: Path) -> None:
     assert output["refused"][0] == "a solution rests on a run that succeeded, and this one does not: Give up."
 
 
+@pytest.mark.long
 async def test_what_is_learnt_again_stands_once(tmp_path: Path) -> None:
     ws, _ = workspace(tmp_path)
     async with ws:
@@ -168,6 +169,7 @@ async def test_a_tip_is_trusted_no_further_than_what_it_was_learnt_from(tmp_path
     assert entry.trust is Trust.UNTRUSTED
 
 
+@pytest.mark.long
 async def test_a_retired_tip_is_told_no_more_and_not_distilled_again(tmp_path: Path) -> None:
     ws, _ = workspace(tmp_path)
     async with ws:
@@ -237,6 +239,7 @@ async def test_a_model_that_says_nothing_of_use_is_asked_twice_and_named(tmp_pat
     assert result.status is RunStatus.FAILED and "gave no tips in the form" in result.report
 
 
+@pytest.mark.long
 async def test_a_distillation_that_was_stopped_goes_on(tmp_path: Path) -> None:
     away = [True]
 

@@ -238,6 +238,7 @@ async def test_secrets_are_in_no_record_and_files_only_where_they_are_wanted(tmp
 # -- preference pairs --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 async def test_a_run_and_its_fork_are_a_pair_where_they_part(tmp_path: Path) -> None:
     def careless(request: ModelRequest) -> ModelResponse:
         return decide(calls=[call("done", answer="heavy")])

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fpdf import FPDF
 from pypdf import PdfReader, PdfWriter
 
 MakePdf = Callable[..., Path]
@@ -17,6 +16,8 @@ def make_pdf(tmp_path: Path) -> MakePdf:
     """Writes a PDF with one paragraph a page."""
 
     def made(*pages: str, name: str = "made.pdf") -> Path:
+        from fpdf import FPDF
+
         pdf = FPDF()
         pdf.set_font("Helvetica", size=11)
         for text in pages:

@@ -79,6 +79,7 @@ def read_of(sample: Sample) -> tuple[str, str]:
     return document["text"], said
 
 
+@pytest.mark.long
 def test_small_texts_of_many_languages_are_read_right_or_with_their_doubt() -> None:
     every = [*samples()]
     assert len(every) >= 200

@@ -84,6 +84,7 @@ async def test_nothing_is_dropped_and_it_is_one_piece(name: str, text: str, tmp_
     assert block.source is not None and block.source.place == f"lines 1-{text.count(chr(10))}"
 
 
+@pytest.mark.long
 async def test_the_source_of_a_page_and_of_a_table_is_read_too(tmp_path: Path) -> None:
     page, table = tmp_path / "a.html", tmp_path / "a.csv"
     page.write_text(HTML)
@@ -269,6 +270,7 @@ def test_a_quote_in_another_script_is_found_where_it_stands(tmp_path: Path) -> N
     assert not verify_quote(path, "line 3", "价格是一百元")
 
 
+@pytest.mark.long
 async def test_fifty_megabytes_on_one_line_are_bounded(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     unit = "0123456789" * 10

@@ -133,12 +133,14 @@ def _overlapping(kernel: bytes, count: int) -> bytes:
     return body + tail + (len(entry) * count).to_bytes(4, "little") + start.to_bytes(4, "little") + bytes(2)
 
 
+@pytest.mark.long
 def test_a_bomb_of_one_member(tmp_path: Path) -> None:
     path = tmp_path / "bomb.zip"
     path.write_bytes(zeros(24 << 20))
     assert "packed like a bomb (zeros.txt grows more than 500 times)" in (ask(path).read or "")
 
 
+@pytest.mark.long
 def test_a_bomb_that_lies_about_its_size(tmp_path: Path) -> None:
     data = zeros(40 << 20)
     size = (40 << 20).to_bytes(4, "little")
@@ -148,6 +150,7 @@ def test_a_bomb_that_lies_about_its_size(tmp_path: Path) -> None:
     assert "holds no member that can be read" in (ask(path).read or "")
 
 
+@pytest.mark.long
 def test_a_bomb_inside_archives(tmp_path: Path) -> None:
     inner = zeros(60 << 20)
     for _ in range(2):
@@ -168,6 +171,7 @@ def test_a_bomb_without_a_list_of_members(tmp_path: Path, suffix: str) -> None:
     assert "when it is unpacked; give the part you need" in (ask(path).read or "")
 
 
+@pytest.mark.long
 def test_archives_fifty_deep(tmp_path: Path) -> None:
     data = makers.zipped({"a.txt": "the bottom"})
     for _ in range(50):
@@ -208,6 +212,7 @@ def test_members_that_lead_out_of_the_archive(tmp_path: Path) -> None:
     assert not Path("/etc/out.txt").exists()
 
 
+@pytest.mark.long
 def test_links_and_devices_of_a_tar_are_named_and_left(tmp_path: Path) -> None:
     path = tmp_path / "a.tar"
     with tarfile.open(path, "w") as archive:
@@ -222,6 +227,7 @@ def test_links_and_devices_of_a_tar_are_named_and_left(tmp_path: Path) -> None:
     assert answer.notes == ["soft is a link: skipped", "hard is a link: skipped", "null is a device: skipped"]
 
 
+@pytest.mark.long
 def test_an_archive_of_too_many_members(tmp_path: Path) -> None:
     path = tmp_path / "many.zip"
     with zipfile.ZipFile(path, "w") as archive:
@@ -239,6 +245,7 @@ def test_names_that_would_write_on_the_terminal(tmp_path: Path) -> None:
     assert [part.name for part in document.parts] == ["a?[2Jb?c?.txt"]
 
 
+@pytest.mark.long
 def test_an_encrypted_member_is_named(tmp_path: Path) -> None:
     data = bytearray(makers.zipped({"secret.txt": "words"}))
     for mark, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
@@ -290,6 +297,7 @@ def test_the_same_inside_an_office_document(tmp_path: Path, name: str, part: str
     assert "declares XML entities" in (answer.checked or "") and "declares XML entities" in (answer.read or "")
 
 
+@pytest.mark.long
 def test_xml_and_html_and_json_nested_without_end(tmp_path: Path) -> None:
     for name, data in (
         ("a.xml", b'<?xml version="1.0"?>' + b"<a>" * 100_000),
@@ -325,6 +333,7 @@ def test_a_pdf_of_a_hundred_thousand_pages(tmp_path: Path) -> None:
     assert "has 100000 pages; at most 3000 can be read" in (ask(path).checked or "")
 
 
+@pytest.mark.long
 def test_a_pdf_whose_pages_are_a_circle(tmp_path: Path) -> None:
     objects = [b"<< /Type /Catalog /Pages 2 0 R >>", b"<< /Type /Pages /Kids [2 0 R] /Count 9 >>"]
     path = tmp_path / "circle.pdf"
@@ -332,6 +341,7 @@ def test_a_pdf_whose_pages_are_a_circle(tmp_path: Path) -> None:
     assert (ask(path).read or "").startswith(str(path))
 
 
+@pytest.mark.long
 def test_the_script_of_a_pdf_is_not_run_and_its_words_are_read(make_pdf: MakePdf, tmp_path: Path) -> None:
     from pypdf import PdfReader, PdfWriter
     from pypdf.actions import JavaScript
@@ -375,6 +385,7 @@ def test_a_sheet_of_a_million_rows(tmp_path: Path) -> None:
     assert merged == "S: merged cells and colours by rule are not told: the file lists them behind its rows"
 
 
+@pytest.mark.long
 def test_a_sheet_with_its_only_cells_at_the_far_corner(tmp_path: Path) -> None:
     path = tmp_path / "far.xlsx"
     _sheet_of(path, (f'<row r="{n}"><c r="XFD{n}"><v>1</v></c></row>' for n in range(1_040_000, 1_048_577)))
@@ -394,6 +405,7 @@ def test_a_sheet_of_a_million_formatted_cells(tmp_path: Path) -> None:
     assert "S: the fills are told of the first 100,000 cells that have one, up to row 5000" in answer.notes
 
 
+@pytest.mark.long
 def test_an_opendocument_sheet_that_repeats_a_cell_without_end(tmp_path: Path) -> None:
     from odf.table import TableCell  # type: ignore[import-untyped]
 
@@ -408,6 +420,7 @@ def test_an_opendocument_sheet_that_repeats_a_cell_without_end(tmp_path: Path) -
     assert answer.notes[0] == "S: only the rows up to 31 were read, 500,000 cells in all"
 
 
+@pytest.mark.long
 def test_broken_workbooks_are_said_to_be(tmp_path: Path) -> None:
     broken = tmp_path / "a.ods"
     whole = makers.ods({"S": [["a", "b"]]})

@@ -114,6 +114,7 @@ async def test_a_search_ends_in_time_and_says_how_far_it_came(
     assert f"of {COUNT} files are read so far; search again to go on with the others" in blocks[-1].text
 
 
+@pytest.mark.long
 async def test_bad_files_are_a_note_and_are_not_tried_at_each_search(many: list[Path], tmp_path: Path) -> None:
     for path in many[:12]:
         path.rename(path.with_suffix(".pdf"))
@@ -168,6 +169,7 @@ print(blocks[0].source.ref, blocks[-1].text)
 """
 
 
+@pytest.mark.long
 async def test_processes_share_an_index(many: list[Path], tmp_path: Path) -> None:
     processes = [
         await asyncio.create_subprocess_exec(

@@ -106,12 +106,14 @@ async def test_the_first_pictures_go_along_in_the_first_message(tmp_path: Path, 
         assert "The other pictures: the tool read_file shows them" in words(request)
 
 
+@pytest.mark.long
 async def test_without_pictures_where_the_server_refuses_them(tmp_path: Path) -> None:
     first, again = await first_view(tmp_path, http_error(400, "This model does not support image input"))
     assert len(pictures(first)) == 4 and pictures(again) == []
     assert words(again).count("(not shown: the model does not take it)") == 4
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("values", "said"),
     [
@@ -146,6 +148,7 @@ async def test_a_picture_in_an_archive_arrives(tmp_path: Path) -> None:
     assert pictures(after) == [picture]
 
 
+@pytest.mark.long
 async def test_pictures_on_slides_are_named_and_arrive(tmp_path: Path) -> None:
     picture = makers.png(31, 43)
     path = tmp_path / "a.pptx"
@@ -156,6 +159,7 @@ async def test_pictures_on_slides_are_named_and_arrive(tmp_path: Path) -> None:
     assert pictures(after) == [picture]
 
 
+@pytest.mark.long
 async def test_a_picture_in_a_mail_arrives(tmp_path: Path) -> None:
     picture = makers.png(31, 42)
     path = tmp_path / "a.eml"
@@ -186,6 +190,7 @@ async def test_a_video_arrives_where_the_model_takes_one(tmp_path: Path) -> None
     assert "title: Tides" in words(after)
 
 
+@pytest.mark.long
 @with_ffmpeg
 async def test_for_the_others_a_video_is_frames(tmp_path: Path) -> None:
     """The first second is red, the rest is blue."""
@@ -208,6 +213,8 @@ def _colour(picture: bytes) -> str:
     return "red" if red > blue else "blue"
 
 
+@pytest.mark.long
+@pytest.mark.sampled(2)
 @with_ffmpeg
 @pytest.mark.parametrize(
     ("part", "sentence"),

@@ -212,6 +212,7 @@ def test_lines_stand_with_the_numbers_that_are_shown_beside_them() -> None:
     assert not quote_stands(document, "lines 2-3", "2\t  beta: 3\n3\tgamma")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("text", ["](" + "x" * 200_000, "[" * 200_000, "\t" * 200_000, "1," * 100_000, ">" * 200_000])
 def test_no_text_makes_the_comparison_slow(text: str) -> None:
     began = time.process_time()

@@ -9,15 +9,19 @@ import os
 import random
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 from tests.files import makers
 from tests.files.conftest import MakePdf
+from tests.support.patience import LONGEST_S
 
 from agentorchestra.core.errors import FileInputError
+from agentorchestra.tools.files import worker as worker_module
 from agentorchestra.tools.files.documents import (
     PdfDocument,
     TableDocument,
@@ -339,6 +343,25 @@ async def test_cancelling_the_reader_ends_the_process(slow_pdf: Path) -> None:
     assert not worker.is_running()
 
 
+async def test_cancelling_while_the_process_starts_ends_it(slow_pdf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that starts it goes on when its caller is cancelled."""
+    start, cancelled = worker_module._start, threading.Event()
+
+    def start_slowly(*asked: Any) -> Any:
+        started = start(*asked)
+        cancelled.wait(LONGEST_S)
+        return started
+
+    monkeypatch.setattr(worker_module, "_start", start_slowly)
+    task = asyncio.create_task(read_document(slow_pdf))
+    worker = await _worker_of(os.getpid())
+    task.cancel()
+    asyncio.get_running_loop().call_soon(cancelled.set)
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not worker.is_running()
+
+
 async def test_a_time_limit_ends_the_process(slow_pdf: Path) -> None:
     with pytest.raises(FileInputError, match="could not be read within 1 s"):
         await read_document(slow_pdf, ReadLimits(seconds=1))
@@ -347,6 +370,7 @@ async def test_a_time_limit_ends_the_process(slow_pdf: Path) -> None:
     assert not _workers(os.getpid())
 
 
+@pytest.mark.long
 async def test_a_killed_parent_leaves_no_process(slow_pdf: Path) -> None:
     code = (
         "import asyncio, pathlib, sys\n"

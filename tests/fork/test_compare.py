@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.fork.support import CAPITALS, TASK, model, workspace
 
 
@@ -22,6 +24,7 @@ async def test_equal_runs(tmp_path: Path) -> None:
         assert found.relation == f"{fork} was forked from {one.run_id} at event 30 (changed: nothing)"
 
 
+@pytest.mark.long
 async def test_the_first_difference_and_both_continuations(tmp_path: Path) -> None:
     async with workspace(tmp_path, model("one"), model("two")) as ws:
         one = await ws.run(TASK, system="react", model="one")
@@ -64,6 +67,7 @@ async def test_another_prompt_shows_its_lines(tmp_path: Path) -> None:
         assert f"+{CAPITALS}" in found.difference.lines
 
 
+@pytest.mark.long
 async def test_the_same_question_with_another_answer_and_a_run_that_stops_earlier(tmp_path: Path) -> None:
     async with workspace(tmp_path) as ws:
         one = await ws.run(TASK, system="react", model="one")

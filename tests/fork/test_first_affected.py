@@ -81,6 +81,7 @@ async def _brief(ws: Workspace, name: str) -> dict[str, str]:
     return {one.name: one.value + "- Be brief.\n"}
 
 
+@pytest.mark.long
 async def test_a_change_of_an_agent_acts_when_it_is_invoked(tmp_path: Path) -> None:
     async with opened(tmp_path) as ws:
         run = (await ws.run("Buy.", model="scripted", system="agentorchestra")).run_id
@@ -93,6 +94,7 @@ async def test_a_change_of_an_agent_acts_when_it_is_invoked(tmp_path: Path) -> N
         assert found is not None and EffectKey.parse(found).branch == f"{key.branch}/{key.n}.guide"
 
 
+@pytest.mark.long
 async def test_a_fork_at_that_effect_asks_for_less_than_a_whole_run(tmp_path: Path) -> None:
     async with opened(tmp_path) as ws:
         whole = await ws.run("Buy.", model="scripted", system="react")
@@ -111,6 +113,7 @@ async def test_a_fork_at_that_effect_asks_for_less_than_a_whole_run(tmp_path: Pa
         assert len(called) == 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("components", [{"tool:nothing": "1.0.0"}, {"tool:price_of": "9.0.0"}, {"price_of": "1.0.0"}])
 async def test_versions_that_are_not_there(tmp_path: Path, components: dict[str, str]) -> None:
     async with opened(tmp_path) as ws:

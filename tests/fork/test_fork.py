@@ -189,6 +189,7 @@ async def test_a_fork_pays_for_itself_only(tmp_path: Path) -> None:
         assert (await ws.resume(tight)).status is RunStatus.BUDGET_EXHAUSTED
 
 
+@pytest.mark.long
 async def test_another_outcome_in_place_of_a_recorded_one(tmp_path: Path) -> None:
     async with workspace(tmp_path) as ws:
         parent = await _recorded(ws)
@@ -276,6 +277,7 @@ async def test_a_fork_of_a_run_that_waits_is_asked_for_itself(tmp_path: Path) ->
         assert "red" in (await ws.resume(parent.run_id)).answer
 
 
+@pytest.mark.long
 async def test_code_that_changed_still_diverges_in_the_prefix(tmp_path: Path) -> None:
     async with workspace(tmp_path) as ws:
         parent = await _recorded(ws)
@@ -291,6 +293,7 @@ async def test_code_that_changed_still_diverges_in_the_prefix(tmp_path: Path) ->
         assert "--pin" in result.error
 
 
+@pytest.mark.long
 async def test_files_of_the_task_are_there_in_the_fork(tmp_path: Path) -> None:
     given = tmp_path / "facts.txt"
     given.write_text("The notice period is three months.", encoding="utf-8")
@@ -316,6 +319,7 @@ class _Clock:
         return 0.0
 
 
+@pytest.mark.long
 async def test_a_fork_of_a_run_that_waits_for_a_time_waits_for_it_too(tmp_path: Path) -> None:
     from agentorchestra import RunContext, tool
     from agentorchestra.testing import ScriptedModel, call

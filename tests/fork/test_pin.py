@@ -90,6 +90,7 @@ async def _waiting(folder: Path) -> str:
         return result.run_id
 
 
+@pytest.mark.long
 async def test_texts_are_kept_once_and_named_by_the_manifest(tmp_path: Path, program: Path) -> None:
     run_id = await _waiting(tmp_path)
     async with _workspace(tmp_path) as ws:
@@ -132,6 +133,7 @@ async def test_another_version_of_the_distribution_is_written_down_and_never_com
         assert not [e for e in await ws.log.events(run_id) if e.type == "noted"]
 
 
+@pytest.mark.long
 async def test_the_file_around_a_tool_may_change(tmp_path: Path, program: Path) -> None:
     run_id = await _waiting(tmp_path)
     _rewritten(program, "RATE = 2", "RATE = 3")
@@ -162,6 +164,7 @@ async def test_an_incompatible_schema_is_todays_and_pin_brings_the_old_one_back(
             await ws.replay(other)
 
 
+@pytest.mark.long
 async def test_a_tool_that_is_gone_comes_back_with_pin(tmp_path: Path, program: Path) -> None:
     run_id = await _waiting(tmp_path)
     _rewritten(program, '@tool(effect="pure")\ndef convert', "def gone")
@@ -222,6 +225,7 @@ async def test_a_tool_that_no_module_names_cannot_be_had_back(tmp_path: Path, pr
             await ws.resume(run_id, pin=True)
 
 
+@pytest.mark.long
 async def test_a_kept_text_that_cannot_be_executed_any_more(
     tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -219,6 +219,7 @@ SLOW = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("schema", [LAUGHS, FORKED, SLOW, {"$ref": "#"}, {"properties": {"n": {"$ref": "#"}}}])
 def test_no_schema_makes_a_check_take_long(schema: dict[str, Any]) -> None:
     deep: Any = "a" * 60 + "!"

@@ -106,6 +106,7 @@ async def test_a_run_whose_server_ends_or_hangs_in_the_middle_of_a_call(tmp_path
     assert "slow_hang was stopped after its time limit of 1 s. It runs on a server (mcp:slow), which was told" in events
 
 
+@pytest.mark.long
 async def test_no_secret_of_the_file_is_in_the_log_and_a_replay_needs_no_server(tmp_path: Path) -> None:
     secret = "swordfish-and-chips"
     path = written(tmp_path, srv=stdio(tmp_path, env={"MCP_TEST_KEY": secret}), off={"url": "x", "disabled": True})

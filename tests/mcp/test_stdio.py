@@ -121,6 +121,7 @@ async def test_tools_that_come_while_it_runs(tmp_path: Path) -> None:
             await toolkit.close()
 
 
+@pytest.mark.long
 async def test_a_server_that_hangs_before_it_says_anything(tmp_path: Path) -> None:
     path = written(tmp_path, srv=stdio(tmp_path, "hang-initialize", startup_timeout_s=0.3))
     assert await refused(path) == (
@@ -178,6 +179,7 @@ def raw(folder: Path, answer: str) -> dict[str, Any]:
     return {"command": sys.executable, "args": [str(program)]}
 
 
+@pytest.mark.long
 async def test_a_server_that_does_not_start_is_left_out_with_a_note(tmp_path: Path) -> None:
     absent = {"command": "no-such-program", "env": {"KEY": "swordfish-17"}}
     async with opened(written(tmp_path, gone=absent, srv=stdio(tmp_path))) as toolkit:

@@ -16,6 +16,7 @@ from agentorchestra.testing import ServerReply, call, http_error
 from tests.models.support import asking, no_media, schema, serving
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("written", "read"),
     [

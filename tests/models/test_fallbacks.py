@@ -110,6 +110,7 @@ async def test_a_prompt_too_long_goes_to_a_larger_window(tmp_path: Path) -> None
     assert (one.count, two.count) == (1, 1)
 
 
+@pytest.mark.long
 async def test_a_window_that_is_no_larger_is_passed_over(tmp_path: Path) -> None:
     long = http_error(400, "maximum context length is 100 tokens", code="context_length_exceeded")
     async with (
@@ -150,6 +151,7 @@ def twice(body: dict[str, Any]) -> ModelResponse:
     return ANSWER if worked else decide(calls=[call("todo", action="list")])
 
 
+@pytest.mark.long
 async def test_a_rested_model_is_asked_again_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentorchestra.models.manager.REST_S", 0.0)
     async with (
@@ -263,6 +265,7 @@ def test_fallbacks_of_fallbacks_come_after_and_circles_end() -> None:
     assert manager.chain("a") == ("a", "b", "c", "d")
 
 
+@pytest.mark.long
 async def test_so_many_requests_at_a_time_over_all_runs(tmp_path: Path) -> None:
     async def slow(body: dict[str, Any]) -> ServerReply:
         return ServerReply(answer=ANSWER, latency_s=0.05)

@@ -117,6 +117,7 @@ def assert_booked_once(ran: Ran, *, answers: int = 2) -> None:
 both = pytest.mark.parametrize("format_", list(SERVERS))
 
 
+@pytest.mark.sampled(2)
 @both
 async def test_401_is_a_sentence(tmp_path: Path, format_: str) -> None:
     ran = await run(tmp_path, format_, lambda s: [s.error(401, "invalid key")])
@@ -126,6 +127,7 @@ async def test_401_is_a_sentence(tmp_path: Path, format_: str) -> None:
     assert ran.result.usage.tokens == 0
 
 
+@pytest.mark.sampled(2)
 @both
 async def test_429_waits_as_long_as_it_is_asked_to(tmp_path: Path, format_: str) -> None:
     ran = await run(tmp_path, format_, lambda s: [s.error(429, "slow down", retry_after_s=0.2), BOOK, DONE])
@@ -141,6 +143,7 @@ async def test_500_is_retried(tmp_path: Path, format_: str) -> None:
     assert ran.servers[0].count == 3
 
 
+@pytest.mark.sampled(2)
 @both
 async def test_500_again_and_again_is_a_sentence_and_can_be_resumed(tmp_path: Path, format_: str) -> None:
     ran = await run(tmp_path, format_, lambda s: [BOOK, s.error(500), s.error(500)])
@@ -151,6 +154,7 @@ async def test_500_again_and_again_is_a_sentence_and_can_be_resumed(tmp_path: Pa
     assert ran.result.usage.input_tokens == PAID.input_tokens
 
 
+@pytest.mark.sampled(2)
 @both
 async def test_a_stream_that_is_cut(tmp_path: Path, format_: str) -> None:
     """It may have been paid: its bound is held, apart from what was, and it is asked again."""
@@ -164,6 +168,7 @@ async def test_a_stream_that_is_cut(tmp_path: Path, format_: str) -> None:
     assert ran.result.usage.uncertain_tokens > 0
 
 
+@pytest.mark.sampled(2)
 @both
 async def test_malformed_json_is_retried(tmp_path: Path, format_: str) -> None:
     ran = await run(tmp_path, format_, lambda s: [ServerReply(body=b'{"id": "x", "cho'), BOOK, DONE])
@@ -171,6 +176,7 @@ async def test_malformed_json_is_retried(tmp_path: Path, format_: str) -> None:
     assert ["cannot be read" in body["error"] for body in ran.failed] == [True]
 
 
+@pytest.mark.sampled(2)
 @both
 async def test_malformed_arguments_are_an_observation(tmp_path: Path, format_: str) -> None:
     wrong: Any = {"seat": "seven"} if format_ == "anthropic" else '{"seat": 7,'
@@ -181,6 +187,7 @@ async def test_malformed_arguments_are_an_observation(tmp_path: Path, format_: s
     assert "seat" in json.dumps(_results(ran)[0])
 
 
+@pytest.mark.sampled(2)
 @both
 async def test_an_invented_tool_is_an_observation(tmp_path: Path, format_: str) -> None:
     invented = paid(decide(calls=[call("boook", seat=7)]))
@@ -189,6 +196,7 @@ async def test_an_invented_tool_is_an_observation(tmp_path: Path, format_: str) 
     assert "there is no tool 'boook', did you mean 'book'" in json.dumps(_results(ran)[0])
 
 
+@pytest.mark.sampled(2)
 @both
 async def test_an_empty_choice(tmp_path: Path, format_: str) -> None:
     """Nothing said and nothing called: retried where it is no answer at all, an observation where it is empty."""
@@ -200,6 +208,7 @@ async def test_an_empty_choice(tmp_path: Path, format_: str) -> None:
     assert len(ran.failed) == (1 if first is none else 0)
 
 
+@pytest.mark.sampled(2)
 @both
 async def test_silence_ends_at_the_time_limit(tmp_path: Path, format_: str) -> None:
     for seconds in growing(1.0):
@@ -216,6 +225,7 @@ async def test_silence_ends_at_the_time_limit(tmp_path: Path, format_: str) -> N
     assert usage.uncertain_tokens > 50 and usage.uncertain_usd == pytest.approx(usage.uncertain_tokens / 1e6)
 
 
+@pytest.mark.sampled(2)
 @both
 async def test_a_second_server_takes_over_in_the_middle(tmp_path: Path, format_: str) -> None:
     ran = await run(tmp_path, format_, lambda s: [BOOK, s.error(503), s.error(503)], lambda s: [DONE])

@@ -66,6 +66,7 @@ def asking(*messages: Message, **settings: Any) -> ModelRequest:
     return ModelRequest(model="local", messages=given, tools=tools, settings=ModelSettings(**settings))
 
 
+@pytest.mark.sampled(2)
 async def test_text_and_usage(format_: str) -> None:
     usage = Usage(input_tokens=100, cache_read_tokens=40, output_tokens=7)
     async with serving(format_, [ModelResponse(text="It is 5.", usage=usage)]) as (_, client):
@@ -86,6 +87,7 @@ async def test_calls_come_back_in_their_order(format_: str) -> None:
     assert "max" in str(server.requests[0]).lower()  # the bound of the answer is always sent
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("listening", [False, True])
 async def test_streams_carry_the_same(format_: str, listening: bool) -> None:
     heard = Pieces()
@@ -127,6 +129,7 @@ async def test_results_errors_and_a_picture_go_in(format_: str) -> None:
         assert part in sent, part
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("profile", "kind"),
     [({"vision": False}, "image/png"), ({"document": False}, "application/pdf"), ({"audio": False}, "audio/wav")],
@@ -170,6 +173,7 @@ async def test_a_prompt_that_is_too_long(format_: str) -> None:
             await client.request(asking(), media=no_media)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("listening", [False, True])
 async def test_an_answer_that_is_cut_off(format_: str, listening: bool) -> None:
     cut = ServerReply(answer="a long answer that is cut in the middle", cut_after=2)
@@ -197,6 +201,7 @@ async def test_no_connection(format_: str) -> None:
             await client.request(asking(), media=no_media)
 
 
+@pytest.mark.sampled(2)
 async def test_a_run_through_it(tmp_path: Path, format_: str) -> None:
     replies = [decide(calls=[call("todo", action="list")]), decide(memory="m", calls=[call("done", answer="through")])]
     async with SERVERS[format_](replies, key=KEY) as server:

@@ -71,6 +71,7 @@ async def test_why_an_answer_ended(format_: str, reason: FinishReason, streamed:
     assert (response.finish_reason, response.text) == (reason, "so far")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize(
     ("format_", "unknown"), [("openai", ()), ("anthropic", ("reasoning",)), ("google", ("cache_write",))]
@@ -134,6 +135,7 @@ CHOICES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("choice", ["required", "none"])
 @pytest.mark.parametrize("format_", list(SERVERS))
 async def test_whether_tools_must_or_may_be_called(format_: str, choice: str) -> None:
@@ -149,6 +151,7 @@ FORCED: dict[str, Any] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("forces", [True, None])
 @pytest.mark.parametrize("format_", list(SERVERS))
 async def test_the_call_of_one_tool_is_forced_where_the_profile_says_so(format_: str, forces: bool | None) -> None:
@@ -266,6 +269,7 @@ async def test_openai_is_told_which_requests_are_of_one_conversation() -> None:
     assert keys["openai:qwen3"] == [None, None, None]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "messages",
     [(system("Plan it."), user("")), (system("Plan it."), user("  \n"), user("How?"), user("")), (system("Plan it."),)],

@@ -45,12 +45,14 @@ async def answered(tmp_path: Path, format_: str, budget: Budget, **profile: Any)
         return result.status, [asked_for(body) for body in server.requests]
 
 
+@pytest.mark.sampled(2)
 @both
 async def test_a_model_without_a_budget_is_asked_for_all_that_it_gives(tmp_path: Path, format_: str) -> None:
     status, sent = await answered(tmp_path, format_, Budget(), price=Price(input=0, output=0), context_window=400_000)
     assert (status, sent) == (RunStatus.COMPLETED, [128_000 if format_ == "openai" else 64_000] * 2)
 
 
+@pytest.mark.sampled(2)
 @both
 async def test_a_dear_model_at_one_dollar(tmp_path: Path, format_: str) -> None:
     """What the budget affords beside the last answer, and not the 64,000 tokens (4.80 dollars) that the model gives."""
@@ -59,6 +61,7 @@ async def test_a_dear_model_at_one_dollar(tmp_path: Path, format_: str) -> None:
     assert all(one >= USUAL and one * 75 / 1e6 < 1 for one in sent), sent
 
 
+@pytest.mark.sampled(2)
 @both
 async def test_a_budget_that_affords_less_than_usual_gives_shorter_answers(tmp_path: Path, format_: str) -> None:
     """A constant bound of 4,096 tokens would refuse the first decision: two of them are 61 cents."""
@@ -67,6 +70,7 @@ async def test_a_budget_that_affords_less_than_usual_gives_shorter_answers(tmp_p
     assert all(LEAST <= one < USUAL for one in sent), sent
 
 
+@pytest.mark.sampled(2)
 @both
 async def test_a_window_of_16k(tmp_path: Path, format_: str) -> None:
     free = Price(input=0, output=0)

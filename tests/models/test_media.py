@@ -90,6 +90,7 @@ async def test_the_rest_is_named(format_: str, media_type: str, role: str) -> No
     assert f"[{media_type} thing, {len(BYTES)} bytes] (not shown: the model does not take it)" in sent
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("role", ["user", "tool"])
 @pytest.mark.parametrize("format_", ["openai", "google"])
 async def test_a_video_goes_to_models_that_take_one(format_: str, role: str) -> None:
@@ -164,6 +165,7 @@ async def test_a_server_without_eyes_is_asked_again(tmp_path: Path, format_: str
     assert result.usage.requests == 3
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("status", "said", "kinds"),
     [

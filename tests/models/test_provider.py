@@ -164,6 +164,7 @@ async def test_a_model_that_cannot_see_reads_the_name() -> None:
     assert server.requests[0]["messages"][0]["content"] == "[image/png chart.png, 15 bytes]"
 
 
+@pytest.mark.long
 async def test_many_requests_at_once_and_nothing_left_open() -> None:
     async def script(body: dict[str, Any]) -> str:
         async with asyncio.timeout(LONGEST_S):
@@ -200,6 +201,7 @@ async def failure(script: Any, *, on_delta: Any = None, **settings: Any) -> Mode
     return caught.value
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("status", "kind", "advice"),
     [
@@ -230,6 +232,7 @@ async def test_retry_after_is_read() -> None:
 EMPTY = garbage(b'{"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": []}')
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("reply", [garbage(), html(), EMPTY, garbage(b"")], ids=["garbage", "html", "empty", "nothing"])
 async def test_answers_that_are_none(reply: ServerReply, streamed: bool) -> None:

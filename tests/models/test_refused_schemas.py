@@ -72,6 +72,7 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("format_", list(SERVERS))
 async def test_a_run_goes_on_without_the_tool(tmp_path: Path, format_: str) -> None:
     make, model = SERVERS[format_]

@@ -209,6 +209,7 @@ async def test_many_texts_are_several_effects_and_stay_in_order(tmp_path: Path) 
         assert (await ws.replay(result.run_id)).answer == result.answer_text
 
 
+@pytest.mark.long
 async def test_vectors_of_another_model_never_stand_in(tmp_path: Path) -> None:
     """They could not be compared; the same model elsewhere can."""
     async with LoopbackModelServer(lambda body: http_error(401, "no")) as down, LoopbackModelServer("x") as up:
@@ -269,6 +270,7 @@ async def test_a_model_that_is_paid_by_the_minute(tmp_path: Path, price: Price |
     assert published.sound_price(Usage(requests=1), 90.0) is None
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("what", ["embed", "transcribe"])
 async def test_dollars_cannot_be_held_without_a_price(tmp_path: Path, what: str) -> None:
     (tmp_path / "talk.mp3").write_bytes(b"x" * 1000)

@@ -64,6 +64,7 @@ async def streamed(format_: str, pause: Callable[[int], Any], heard: Pieces) -> 
             await manager.aclose()
 
 
+@pytest.mark.sampled(2)
 @every
 async def test_a_slow_stream_that_keeps_coming_is_no_failure(monkeypatch: pytest.MonkeyPatch, format_: str) -> None:
     """Five minutes between two pieces, half an hour in all: the limit of ten minutes is one of silence."""
@@ -78,6 +79,7 @@ async def test_a_slow_stream_that_keeps_coming_is_no_failure(monkeypatch: pytest
     assert hours.ahead == 1500 and "".join(heard) == TEXT
 
 
+@pytest.mark.sampled(2)
 @every
 async def test_a_stream_that_stalls_is_given_up(monkeypatch: pytest.MonkeyPatch, format_: str) -> None:
     hours, heard = Hours(monkeypatch), Pieces()
@@ -122,6 +124,7 @@ async def test_a_restart_of_twenty_seconds(format_: str) -> None:
     assert context.spent == [Usage()] * len(context.failures)
 
 
+@pytest.mark.sampled(2)
 @both
 async def test_a_run_goes_on_when_its_server_is_back(tmp_path: Path, format_: str) -> None:
     steps = [decide(calls=[call("todo", action="list")]), decide(calls=[call("done", answer="five")])]

@@ -22,6 +22,7 @@ from agentorchestra.workspace import Workspace
 TOOLS: dict[str, dict[str, Any]] = {"add": {"properties": {"a": {}, "b": {}}}, "look": {"properties": {"text": {}}}}
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("task", "calls"),
     [

@@ -96,6 +96,7 @@ async def test_a_trusted_value_is_no_reason_to_ask(tmp_path: Path) -> None:
     assert await asked(tmp_path, call("bills"), paid) == []
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("arguments", "doubtful"),
     [

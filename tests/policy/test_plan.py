@@ -315,6 +315,7 @@ def test_what_the_plan_names_for_one_argument_is_not_meant_for_another() -> None
 QUOTE = "Never sell the boat. It stays at pier 4."
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("stated", [object(), {"uses": {1, 2}}, lambda request: object()])
 async def test_a_scripted_plan_of_a_wrong_type_ends_the_run(tmp_path: Path, stated: Any) -> None:
     desk = Desk(tmp_path, stated, READ, GOOD)
@@ -567,6 +568,7 @@ async def test_a_call_inside_the_plan_runs_without_a_question(tmp_path: Path) ->
     desk.model.finish()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("how", ["no plan", "off"])
 async def test_without_a_plan_the_same_call_is_asked_about(how: str, tmp_path: Path) -> None:
     settings = PolicySettings(plan="off" if how == "off" else "on")
@@ -721,6 +723,7 @@ async def test_a_reply_that_cannot_be_read_is_asked_for_once_more(tmp_path: Path
     assert "the reply is no JSON" in desk.model.plan_requests[1].messages[-1].text
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "reply", ["no", "[]", '{"uses": 3}', '{"uses": [{"tool": "transfer", "arguments": []}]}', '{"uses": [{"tool": 1}]}']
 )

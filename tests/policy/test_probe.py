@@ -270,6 +270,7 @@ async def test_without_anything_untrusted_no_model_is_asked(tmp_path: Path) -> N
     assert did == [] and probe.fork == "" and probe.effects == () and probe.usage.requests == 0
 
 
+@pytest.mark.long
 async def test_the_fork_has_a_budget(tmp_path: Path) -> None:
     probe, _ = await World(tmp_path, obeying).probed(budget=Budget(cost_usd=1e-9))
     assert probe.status == "budget_exhausted" and "does not cover the next effect" in probe.error

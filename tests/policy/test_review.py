@@ -37,6 +37,7 @@ async def test_a_call_without_a_doubt_runs(tmp_path: Path) -> None:
     assert len(desk.model.review_requests) == 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("answer", [True, False])
 async def test_a_doubt_is_put_to_the_user_who_decides(answer: bool, tmp_path: Path) -> None:
     desk = Desk(tmp_path, plan(PAY), READ, GOOD, look=DOUBT, answer=answer)
@@ -130,6 +131,7 @@ def test_of_very_many_results_the_last_ones_are_shown() -> None:
     assert [one.text[0] for one in material] == ["4", "5", "6", "7", "8"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("task", "stated", "steps", "settings"),
     [

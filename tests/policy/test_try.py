@@ -272,6 +272,7 @@ async def test_of_a_fork_its_own_effects_are_judged(tmp_path: Path) -> None:
 OLD = Path(__file__).resolve().parent.parent / "data" / "old_workspace"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["fork", "killed", "pinned", "react", "team"])
 async def test_runs_of_earlier_versions_are_judged_as_they_were(tmp_path: Path, name: str) -> None:
     async with Workspace(tmp_path / "ws") as ws:

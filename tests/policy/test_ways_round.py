@@ -83,6 +83,7 @@ async def asked(folder: Path, *calls: Any, task: str = "Look around.", files: Se
     return found
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "url",
     [
@@ -97,6 +98,7 @@ async def test_an_address_received_without_a_scheme_is_a_received_link(url: str,
     assert await asked(tmp_path, call("news"), call("page", url=url), task="What is new?") == []
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "url", ["https://www.news.example/today?secret", "https://news.example/today", "http://ww.news.example/today"]
 )

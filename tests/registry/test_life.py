@@ -119,6 +119,7 @@ async def test_only_some_may_invoke(tmp_path: Path) -> None:
             await ws.acp.register(Agent("helper", "Helps."), invokers=["user"])
 
 
+@pytest.mark.long
 async def test_environments_and_agents_have_the_same_life(tmp_path: Path) -> None:
     async with Workspace(tmp_path / "ws", environments={"counter": Counter}) as ws:
         assert (await ws.ecp.invoke("counter", "add", {"by": 3})).ok

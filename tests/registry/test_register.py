@@ -203,6 +203,7 @@ BAD_NAMES: dict[str, str] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", BAD_NAMES)
 async def test_bad_names(ws: Workspace, name: str) -> None:
     await _refused(ws, lambda: ws.tcp.register(source=TWICE, name=name), ComponentNameError, BAD_NAMES[name])
@@ -217,6 +218,7 @@ BAD_SOURCES: dict[str, tuple[str, type[Exception], str | None]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", BAD_SOURCES)
 async def test_bad_sources(ws: Workspace, case: str) -> None:
     text, error, said = BAD_SOURCES[case]

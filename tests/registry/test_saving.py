@@ -17,6 +17,7 @@ from agentorchestra.core.errors import ManifestError, VersionError
 from agentorchestra.core.ids import sha256_text
 from agentorchestra.log.store import MemoryStore
 from tests.registry.support import PRICE, shop
+from tests.support.examples import examples
 
 TWICE = "def twice(number: int) -> int:\n    return 2 * number\n"
 
@@ -80,6 +81,7 @@ async def test_code_from_a_file_runs_in_the_sandbox_only(tmp_path: Path) -> None
         assert not outcome.ok and "twice failed" in (outcome.error or "")
 
 
+@pytest.mark.long
 async def test_what_is_known_here_stays(tmp_path: Path) -> None:
     async with shop(tmp_path) as ws:
         await ws.tcp.update("price_of", source=PRICE.replace("12.5", "13.5"))
@@ -214,7 +216,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(steps=STEPS)
 async def test_save_and_load_are_the_identity(steps: list[tuple[str, str, int]], tmp_path_factory: Any) -> None:
     folder: Path = tmp_path_factory.mktemp("saved")

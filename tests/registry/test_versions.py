@@ -62,7 +62,7 @@ async def test_an_explicit_version_with_other_content_is_refused(tmp_path: Path)
     async with shop(tmp_path, explicit.replace("12.5", "13.5")) as ws:
         with pytest.raises(VersionError, match=r"price_of@1\.2\.0 is registered with other content.*another version"):
             await ws.create("anything", model="offline")
-        refusals, failures = await ws.tcp.examine()  # what `doctor` asks
+        refusals, failures = await ws.tcp.stock.examine()  # what `doctor` asks
         assert len(refusals) == 1 and "price_of@1.2.0 is registered with other content" in refusals[0]
         assert failures == []
     # Only the text around it changed: it is the same tool.

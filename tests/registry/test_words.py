@@ -143,6 +143,7 @@ class Still(Till):
     evolvable = ("rules",)
 
 
+@pytest.mark.long
 async def test_words_of_an_environment(tmp_path: Path) -> None:
     async with Workspace(tmp_path / "ws", environments={"till": Till}, models={"scripted": model()}) as ws:
         names = [one.name for one in await ws.ecp.vars("till")]

@@ -132,6 +132,7 @@ def test_code_in_a_text_is_left_as_it_is() -> None:
     assert "```python\nprint(a[1])  # [9] https://e.org/food\n```" in finish(text, collected.references).text
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize(
     "text", ["[" * 200_000, "[1]" * 60_000, "[1](http://a.b) " * 12_000, "[x](#references)" * 12_000]

@@ -132,6 +132,7 @@ def test_the_file_that_a_task_wants(task: str, name: str) -> None:
     assert wanted_file(AgentSpec(instruction=task), Asked()) == name  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 async def test_what_the_reporter_is_shown_has_a_bound(tmp_path: Path) -> None:
     shown: list[str] = []
 
@@ -192,6 +193,7 @@ async def measured(folder: Path, model: Any) -> RunResult:
     return result
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "forms",
     [

@@ -543,6 +543,7 @@ async def test_rivals_have_ids_and_chance_of_their_own(store: MemoryStore) -> No
 # -- odd replies -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "reply",
     [call("look", x=float("nan")), '{"tool": [{"name": "look", "args": {"x": [Infinity]}}]}', call("look", x="\ud800")],

@@ -79,6 +79,7 @@ def before_its_answer_is_written(ws: Workspace[Any], happens: Callable[[], Await
     ws.store.append = held  # type: ignore[method-assign]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("other", ["deny", "approve"])
 async def test_two_who_settle_one_approval_at_once(tmp_path: Path, other: str) -> None:
     SENT.clear()
@@ -133,10 +134,10 @@ async def test_an_answer_to_what_was_asked_before_is_none_to_what_is_asked_now(t
         waiting = await ws.run("Ask.", model=ScriptedModel(_asks), system="react")
         run, (question,) = waiting.run_id, waiting.questions
         asked = Ledger.of(await ws.log.events(run)).records[EffectKey.parse(question.key)].began
-        stale = await settle(store, run, question.key, "blue", by="ann", now=datetime.now(UTC), asked=asked - 1)
+        stale = await settle(store, run, question.key, "blue", by="ann", now=datetime.now(UTC), began=asked - 1)
         assert stale.event is None and len(await ws.runs.questions(run)) == 1
-        held = await settle(store, run, question.key, "blue", by="ann", now=datetime.now(UTC), asked=asked)
-        assert held.given
+        held = await settle(store, run, question.key, "blue", by="ann", now=datetime.now(UTC), began=asked)
+        assert held.is_new
 
 
 async def test_who_comes_too_late_is_told_who_was_first(tmp_path: Path) -> None:
@@ -195,6 +196,7 @@ async def test_an_answer_here_is_in_the_log_and_holds_after_a_crash(tmp_path: Pa
             await ws.answer(over.run_id, "blue", question=str(answered.body["question"]))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("when", ["looked", "ended"])
 async def test_an_answer_while_the_job_ends(tmp_path: Path, when: str) -> None:
     """It comes after the driver's last look at the question: before its end is in the log, or right after."""

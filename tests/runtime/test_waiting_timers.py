@@ -147,6 +147,7 @@ async def test_two_timers_go_on_one_after_the_other(tmp_path: Path) -> None:
         await ws.replay(over.run_id)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("first", ["answer", "time"])
 async def test_a_timer_beside_a_question(tmp_path: Path, first: str) -> None:
     clock = FakeClock()
@@ -182,6 +183,7 @@ async def test_a_timer_inside_a_sub_agent(tmp_path: Path) -> None:
         await ws.replay(over.run_id)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("how", ["cancel", "pause"])
 async def test_a_run_that_was_stopped_does_not_start_by_itself(tmp_path: Path, how: str) -> None:
     clock = FakeClock()

@@ -188,6 +188,7 @@ async def _value(state: State, ctx: BranchContext[Any]) -> float:
     return float(-abs(value - 7))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("width", "expected"), [(1, "7"), (2, "7")])
 async def test_beam_keeps_the_best_worlds_apart(store: Store, width: int, expected: str) -> None:
     log: list[str] = []

@@ -76,6 +76,7 @@ async def test_the_outputs_are_kept_apart(sandbox: Sandbox) -> None:
         assert (ran.stdout, ran.stderr, ran.exit_code) == ("to out\n", "to err\n", 0)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("language", "code", "exit_code"),
     [

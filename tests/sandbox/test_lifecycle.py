@@ -57,6 +57,7 @@ async def test_fifty_at_once_leave_nothing(safe: Sandbox, temporary: Path) -> No
         await many(safe, 50)
 
 
+@pytest.mark.long
 async def test_cancelled_at_any_moment_nothing_is_left(safe: Sandbox, temporary: Path) -> None:
     await run(safe, "1")
     seen = Seen()
@@ -116,6 +117,7 @@ async def test_when_the_parent_is_killed_everything_inside_ends(count: int, safe
         print(f"{len(seen.processes)} processes gone after {time.monotonic() - began:.2f} s")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_an_interrupt_ends_everything_inside(number: signal.Signals, safe: Sandbox) -> None:
     with programs(safe.name, 2) as (parent, seen):

@@ -47,6 +47,7 @@ async def test_after_a_shell_is_closed_nothing_is_left(sandbox: Sandbox, tempora
     assert [one.name for one in folder_in(tmp_path).iterdir()] == ["file"]
 
 
+@pytest.mark.long
 async def test_cancelled_at_any_moment_nothing_is_left(safe: Sandbox, temporary: Path, tmp_path: Path) -> None:
     assert isinstance(safe, ShellSandbox)
     shell = await safe.shell(folder_in(tmp_path), LIMITS)

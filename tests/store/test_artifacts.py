@@ -82,6 +82,7 @@ async def refused(store: SqlStore, error: type[AgentOrchestraError], sentence: s
 # --- blobs --------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 async def test_a_blob_is_read_through_another_folder_once(make: Make, s3: Bucket, schema: str) -> None:
     one, other = make("a"), make("b")
     await one.open()
@@ -209,6 +210,7 @@ async def test_what_nothing_refers_to_is_removed(
     assert await store.get_blob(NAME) == LARGE
 
 
+@pytest.mark.long
 async def test_an_object_that_is_put_while_it_is_collected_stays(
     make: Make, s3: Bucket, schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,6 +250,7 @@ async def test_everybody_names_the_same_place(make: Make, s3: Bucket, schema: st
     await make("c", artifacts=f"s3://{s3.name}/{schema}/").open()  # a last slash says nothing
 
 
+@pytest.mark.long
 async def test_a_place_that_was_moved(make: Make, server: Postgres, s3: Bucket, schema: str) -> None:
     first = make()
     await first.open()
@@ -264,6 +267,7 @@ async def test_a_place_that_was_moved(make: Make, server: Postgres, s3: Bucket, 
     assert await store.get_blob(NAME) == LARGE
 
 
+@pytest.mark.long
 async def test_one_place_belongs_to_one_database(make: Make, schema: str) -> None:
     first, other = make(), make("b", database_schema=f"{schema}_b")
     await first.open()
@@ -278,6 +282,7 @@ async def test_one_place_belongs_to_one_database(make: Make, schema: str) -> Non
     await refused(third, OtherArtifactsError, "holds the artifacts of another database")
 
 
+@pytest.mark.long
 async def test_a_bucket_that_is_not_there(make: Make) -> None:
     sentence = "there is no such bucket; make it, or correct `artifacts`"
     await refused(make(artifacts="s3://nowhere/at-all"), ArtifactsError, sentence)
@@ -312,6 +317,7 @@ async def test_a_store_that_is_away(make: Make, s3: Bucket, schema: str) -> None
     assert await store.put_blob(LARGE) == NAME
 
 
+@pytest.mark.long
 async def test_a_store_that_comes_back_is_waited_for(make: Make, s3: Bucket, caplog: pytest.LogCaptureFixture) -> None:
     store = make(database_retry_s=60)
     await store.open()

@@ -68,6 +68,7 @@ async def test_some_histories(store: Store) -> None:
     assert await store.component_changes(kind="memory") == []
 
 
+@pytest.mark.sampled(2)
 async def test_more_than_one_query_can_name(store: Store) -> None:
     names = [f"tool_{i:04}" for i in range(1500)]
     await store.record_components([one for name in reversed(names) for one in several(name, 1, 2)])
@@ -342,8 +343,8 @@ async def test_a_place_is_taken_between_the_look_and_the_entry(server: Postgres,
     look = second._heads
     racing: list[bool] = []
 
-    def then_lose(connection: Any, named: Any) -> Any:
-        found = look(connection, named)
+    def then_lose(connection: Any, keys: Any) -> Any:
+        found = look(connection, keys)
         if not racing:
             racing.append(True)
             asyncio.run_coroutine_threadsafe(first.record_components([change("a", 2, who="first")]), loop).result(60)
@@ -351,7 +352,7 @@ async def test_a_place_is_taken_between_the_look_and_the_entry(server: Postgres,
 
     loop = asyncio.get_running_loop()
     second._heads = then_lose  # type: ignore[method-assign]
-    second._one_at_a_time = lambda connection, what: None  # type: ignore[method-assign]
+    second._one_at_a_time = lambda connection, subject: None  # type: ignore[method-assign]
     with pytest.raises(
         ComponentConflictError, match=r"entry 2 of tool 'a' was written by somebody else meanwhile \(its"
     ):

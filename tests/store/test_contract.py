@@ -274,6 +274,7 @@ async def test_a_body_that_looks_like_a_reference_is_none(store: Store) -> None:
     assert (await store.load(run))[0].body == {"$blob": "0" * 64}
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("size", [INLINE_BYTES - 100, INLINE_BYTES, 3_000_000])
 async def test_large_bodies_come_back(store: Store, size: int) -> None:
     run = await new_run(store)
@@ -309,6 +310,7 @@ async def test_a_naive_time_is_refused(store: Store) -> None:
         await store.create_run("run_2", manifest(created=TS.replace(tzinfo=None)), [])
 
 
+@pytest.mark.sampled(2)
 async def test_sequences_are_gap_free_whoever_appends_at_once(store: Store) -> None:
     runs = [await new_run(store, f"run_{i}") for i in range(20)]
 
@@ -589,6 +591,7 @@ async def test_a_blob_that_was_never_kept(store: Store) -> None:
 # --- threads, loops, closing --------------------------------------------------------------------
 
 
+@pytest.mark.sampled(2)
 async def test_several_event_loops_use_one_store(store: Store) -> None:
     run = await new_run(store)
     errors: list[BaseException] = []

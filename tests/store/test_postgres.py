@@ -252,6 +252,7 @@ async def test_a_role_that_may_only_read_reads(server: Postgres, schema: str) ->
     await store.close()
 
 
+@pytest.mark.long
 async def test_a_role_whose_transactions_only_read(server: Postgres, schema: str) -> None:
     await made(server, schema)
     store = reader_of(server, schema, "insert, update, delete")
@@ -264,6 +265,7 @@ async def test_a_role_whose_transactions_only_read(server: Postgres, schema: str
     await assert_only_reads(store, sentence)
 
 
+@pytest.mark.long
 async def test_who_only_reads_brings_nothing_up_to_date(server: Postgres, schema: str) -> None:
     await made(server, schema)
     store = reader_of(server, schema)

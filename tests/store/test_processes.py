@@ -291,6 +291,7 @@ asyncio.run(main())
     assert (process.returncode, out) == (0, "1\n")
 
 
+@pytest.mark.long
 async def test_a_limit_of_the_system_is_a_full_disk(tmp_path: Path) -> None:
     """RLIMIT_FSIZE: the write itself fails, in the database's files and in those of blobs."""
     await make(str(tmp_path), "run_1", "run_2")
@@ -345,6 +346,7 @@ asyncio.run(main())
     await store.close()
 
 
+@pytest.mark.long
 async def test_a_stopped_process_does_not_hold_the_log_of_others(tmp_path: Path) -> None:
     """Readers go on while another process is stopped inside its transaction; writers wait for it."""
     await make(str(tmp_path), "run_1", "run_2")

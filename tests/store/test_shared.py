@@ -138,7 +138,7 @@ async def test_a_changed_manifest_is_found_and_damage_names_the_runs(tmp_path: P
     assert any(one.startswith("the blob ") and one.endswith("; named by run_1") for one in damages[1:])
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("system", ["react", "agentorchestra"])
 async def test_a_run_of_one_request_adds_less_than_8_kib(tmp_path: Path, system: str) -> None:
     async def runs(ws: Workspace, count: int) -> int:
@@ -193,6 +193,7 @@ async def grown(folder: Path, runs: int) -> str:
     return made[0].run_id
 
 
+@pytest.mark.long
 def test_commands_on_one_run_read_that_run_and_lists_read_heads(
     tmp_path: Path, counted: Callable[..., tuple[int, int, int]], capsys: pytest.CaptureFixture[str]
 ) -> None:

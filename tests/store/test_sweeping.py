@@ -49,6 +49,7 @@ async def test_how_runs_stand(store: Store) -> None:
     assert not (await store.run_states())[1].driven
 
 
+@pytest.mark.sampled(2)
 async def test_a_deleted_run_is_gone_and_the_others_are_not(store: Store) -> None:
     for i in range(50):
         await store.create_run(f"run_{i}", manifest(), [created(), completed(0)])
@@ -96,6 +97,7 @@ async def test_a_fork_of_a_run_that_is_gone_is_refused(store: Store) -> None:
     assert await store.get_run("run_1") is None
 
 
+@pytest.mark.sampled(2)
 async def test_a_fork_and_a_deletion_at_once(store: Store) -> None:
     """Whoever is first: never a fork without its parent."""
     for i in range(20):

@@ -46,6 +46,7 @@ async def test_machines_with_one_database_share_a_session(tmp_path: Path, server
         assert len((await one.session("s").erase(grace_s=0)).runs) == 4 and await other.runs.list() == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shared", [False, pytest.param(True, marks=pytest.mark.long)])
 async def test_files_of_a_session_are_on_another_machine_where_a_bucket_carries_them(
     tmp_path: Path, server: Postgres, schema: str, shared: bool, monkeypatch: pytest.MonkeyPatch

@@ -38,6 +38,7 @@ async def test_only_waiting_runs_with_their_last_end(store: Store) -> None:
     await done(store.append("run_a", None, [new_event(Told(text="hello"), ts=NOW)]))
     found = [(one.run, one.seq, one.data.until, heard) for one, heard in await store.waiting()]  # type: ignore[attr-defined]
     assert found == [("run_a", 2, None, True), ("run_b", 2, soon, False)]
+    assert [one.run for one, _ in await store.waiting(["run_b", "run_c"])] == ["run_b"]
 
 
 @pytest.mark.long

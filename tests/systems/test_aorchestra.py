@@ -346,6 +346,7 @@ async def test_sources_of_sub_agents_are_the_answers(tmp_path: Path) -> None:
 # -- context -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("context", "knows"), [("none", False), ("curated", False), ("full", True)])
 async def test_what_a_sub_agent_knows_of_earlier_ones(tmp_path: Path, context: str, knows: bool) -> None:
     seen: list[str] = []
@@ -385,6 +386,7 @@ async def test_the_question_is_shown_where_the_settings_say_so(tmp_path: Path) -
 # -- what cannot be delegated ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -457,6 +459,7 @@ async def test_no_more_than_the_settings_allow_go_out_at_once(tmp_path: Path) ->
     assert "at most 1 are executed" in said[1]
 
 
+@pytest.mark.long
 async def test_delegations_of_one_decision_work_at_the_same_time(tmp_path: Path) -> None:
     """Each of eight waits until all eight are asked: one after the other they would wait for ever."""
     parts = [delegate(f"Weigh the bell{'s' * number}.", "weigh") for number in range(8)]
@@ -527,6 +530,7 @@ async def test_a_toolset_of_which_the_run_has_nothing_is_refused(tmp_path: Path)
     assert "the toolset 'terminal' (aorchestra.toolset) needs terminal" in str(result.error)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.skipif(SANDBOX is None, reason="no sandbox here: install bubblewrap")
 @pytest.mark.parametrize("named", [(), ("files", "terminal")])
 async def test_the_tools_for_swe_are_actions_on_the_folder_of_the_run(tmp_path: Path, named: tuple[str, ...]) -> None:

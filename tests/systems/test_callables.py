@@ -49,6 +49,7 @@ CALLABLES: list[tuple[Any, str]] = [
 ]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("given", "answer"), CALLABLES, ids=[str(n) for n in range(len(CALLABLES))])
 async def test_a_callable_is_adapted_by_its_parameters(tmp_path: Path, given: Any, answer: str) -> None:
     model = ScriptedModel(lambda request: say("four"))

@@ -69,6 +69,7 @@ async def purposes(ws: Workspace[Any], result: RunResult) -> list[str]:
 # -- a computation is a source -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("words", [PRODUCT, "Compute 37*41."], ids=["the task as it is", "other words"])
 async def test_a_computed_answer_is_complete_and_nobody_judges_it(tmp_path: Path, words: str) -> None:
     async with Workspace(tmp_path / "ws") as ws:

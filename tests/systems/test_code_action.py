@@ -145,7 +145,7 @@ def _equal(text: str, expected: str) -> None:
 # -- mistakes ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("code", "said"),
     [
@@ -185,12 +185,14 @@ async def test_an_error_of_a_program_is_seen_and_what_was_printed_before(
     assert (result.status, result.steps) == (RunStatus.COMPLETED, 2)
 
 
+@pytest.mark.long
 async def test_a_tools_error_can_be_caught(tmp_path: Path, calls: Calls) -> None:
     code = "for n in (1, 99, 2):\n    try:\n        print(add(n))\n    except ToolError as e:\n        print('no:', e)"
     expected = "2\nno: tool add failed: ValueError: there is no 99\n3"
     await ask(tmp_path, ScriptedModel([program(code), then_done(lambda text: _equal(text, expected))]), calls)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
@@ -276,6 +278,7 @@ print(add(text))
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("allowed", [True, False])
 async def test_a_program_waits_for_a_human_and_goes_on(tmp_path: Path, calls: Calls, allowed: bool) -> None:
     """What it called before is not called again; the second letter needs leave, in another process' workspace."""
@@ -325,6 +328,7 @@ async def test_a_budget_that_ends_inside_a_program(tmp_path: Path) -> None:
         await ws.replay(result.run_id)
 
 
+@pytest.mark.long
 async def test_many_programs_that_wait_for_programs_need_one_interpreter(tmp_path: Path) -> None:
     """A program that waits for an agent holds no process: three levels, four at a time, with a single one."""
 
@@ -371,6 +375,7 @@ def _names(request: ModelRequest) -> list[str]:
     return re.findall(r"^- (note\d+\.txt) ", seen(request), re.MULTILINE)
 
 
+@pytest.mark.long
 async def test_a_loop_over_files_needs_fewer_requests_and_gives_the_same_answer(tmp_path: Path) -> None:
     files = _notes(tmp_path, 40)
 
@@ -402,6 +407,7 @@ async def test_a_loop_over_files_needs_fewer_requests_and_gives_the_same_answer(
     assert other.usage.input_tokens < one.usage.input_tokens
 
 
+@pytest.mark.long
 async def test_fifty_searches_in_one_program(tmp_path: Path) -> None:
     files = _notes(tmp_path, 50)
     code = (

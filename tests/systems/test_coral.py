@@ -185,6 +185,7 @@ async def test_the_star_is_kept_by_the_mail_room(tmp_path: Path) -> None:
     assert [one["sender"] for one in sent(events)] == ["coral", "coding_agent"]
 
 
+@pytest.mark.long
 async def test_a_mesh_opens_it(tmp_path: Path) -> None:
     def worker(request: ModelRequest) -> ModelResponse:
         if not results(request):
@@ -318,6 +319,7 @@ async def test_who_has_the_terminal_has_no_other_shell(tmp_path: Path) -> None:
     assert "bash" in offered[False] and "bash" not in offered[True]
 
 
+@pytest.mark.long
 async def test_words_that_are_too_long_are_cut_and_sent(tmp_path: Path) -> None:
     main = Seen(plays([opens("coding_agent")], [writes("How many?", "coding_agent")], [waits()]))
     await society(tmp_path, script(main, coding_agent=lambda request: say("many " * 20_000)))
@@ -495,6 +497,7 @@ async def test_little_time_is_said_before_it_is_up(tmp_path: Path) -> None:
     assert warned in shown(main.requests[-1]) or "Your time is up" in shown(main.requests[-1])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("words", ["", "  "])
 async def test_the_last_reply_is_the_answer_where_the_orchestrator_gives_none(tmp_path: Path, words: str) -> None:
     def silent(request: ModelRequest) -> ModelResponse:

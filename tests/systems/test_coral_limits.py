@@ -52,6 +52,7 @@ def submits_at_last(request: ModelRequest) -> ModelResponse:
 # -- budgets -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("budget", [Budget(steps=5), Budget(tokens=16_000)])
 async def test_a_request_that_never_returns_does_not_keep_the_last_budget_from_the_orchestrator(
     tmp_path: Path, budget: Budget
@@ -74,6 +75,7 @@ async def test_a_request_that_never_returns_does_not_keep_the_last_budget_from_t
     assert (result.status, result.answer) == (RunStatus.BUDGET_EXHAUSTED, "7")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("steps", [1, 2, 3])
 async def test_the_smallest_budget_gives_an_answer(tmp_path: Path, steps: int) -> None:
     model = script(submits_at_last, **dict.fromkeys(WORKERS, answers("There are 7.")))
@@ -142,6 +144,7 @@ async def test_without_time_the_second_decision_is_the_last(tmp_path: Path) -> N
     assert SUBMITS in shown(main.requests[0])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("meanwhile", [timedelta(minutes=4), timedelta(0)])
 async def test_time_counts_while_the_run_is_driven_and_a_resume_after_its_end_submits(
     tmp_path: Path, meanwhile: timedelta
@@ -171,6 +174,7 @@ async def test_time_counts_while_the_run_is_driven_and_a_resume_after_its_end_su
         assert (await ws.replay(failed.run_id)).answer == result.answer_text
 
 
+@pytest.mark.long
 async def test_an_orchestrator_may_wait_for_long_work_again_and_again(tmp_path: Path) -> None:
     over = asyncio.Event()
 
@@ -223,6 +227,7 @@ async def test_two_hundred_messages_between_five_agents_are_read_once_each_and_r
 # -- names -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "kind"), [("coral", EffectKind.INVOKE_AGENT), ("coral", EffectKind.SPAWN), ("web_agent", EffectKind.SPAWN)]
 )

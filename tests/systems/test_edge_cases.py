@@ -208,6 +208,7 @@ def written(played: Played) -> list[str]:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.sampled(3)
 @cases
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long), pytest.param(3, marks=pytest.mark.long)])
@@ -240,6 +241,7 @@ async def test_coral_is_right_where_owl_goes_on_with_the_wrong_premise(
     assert case.pieces[0] not in str(call.arguments)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "make", [winners, pytest.param(albums, marks=pytest.mark.long), pytest.param(books, marks=pytest.mark.long)]
 )
@@ -260,6 +262,7 @@ async def test_what_the_task_does_not_ask_for_is_no_error(tmp_path: Path, make: 
     assert [one.split("\n\n")[0] for one in written(coral)] == [*case.pieces]
 
 
+@pytest.mark.long
 async def test_owl_is_right_where_a_worker_says_that_it_failed(tmp_path: Path) -> None:
     """Then the planner sees the task and the reply, and the same model finds the error."""
     case = books(random.Random(1))

@@ -50,6 +50,7 @@ def test_a_short_answer_loses_its_marks(answer: str, plain: str) -> None:
     assert answer_of(answer, ctx) == plain
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("system", ["react", "agentorchestra"])
 async def test_the_first_plain_reply_is_the_answer(tmp_path: Path, system: str) -> None:
     result = await ran(tmp_path, ScriptedModel([say("**Three months.**")]), system=system)
@@ -112,12 +113,14 @@ async def test_prose_of_a_model_without_native_calls_is_an_answer(tmp_path: Path
     assert (result.status, result.answer, result.usage.requests) == (RunStatus.COMPLETED, "It is three months.", 1)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("tried", ['{"thought": "I answer"', "```\ndone\n```", '{"memory": "m"}'])
 async def test_json_that_a_model_tried_to_write_is_none(tmp_path: Path, tried: str) -> None:
     model = text_model([tried, '{"tool": [{"name": "done", "args": {"answer": "three months"}}]}'])
     assert (await ran(tmp_path, model)).answer == "three months"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("options", [{}, {"system": "direct"}, {"action": "code"}, {"finish": "done"}])
 async def test_a_refusal_ends_the_work(tmp_path: Path, options: dict[str, Any]) -> None:
     result = await ran(tmp_path, ScriptedModel([REFUSED]), **options)
@@ -141,6 +144,7 @@ async def test_a_run_from_before_ends_as_it_did(tmp_path: Path, monkeypatch: pyt
     assert (result.answer, result.usage.requests) == ("**Three months.**", 2)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("options", "finish"),
     [
@@ -196,6 +200,7 @@ async def later(folder: Path, *turns: tuple[Any, ...], system: str = "agentorche
     return results
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("system", ["react", "agentorchestra"])
 async def test_what_an_earlier_turn_read_is_not_asked_for(tmp_path: Path, system: str) -> None:
     plain = ["apple", "Which of the two do you mean?", "Hello!", "35.25 euros", "It ended in 1945."]
@@ -204,6 +209,7 @@ async def test_what_an_earlier_turn_read_is_not_asked_for(tmp_path: Path, system
     assert {one.status for one in found} == {RunStatus.COMPLETED}
 
 
+@pytest.mark.long
 async def test_what_this_turn_read_is(tmp_path: Path) -> None:
     def asked(names: str) -> Any:
         def reply(request: ModelRequest) -> ModelResponse:
@@ -258,6 +264,7 @@ async def test_numbers_are_compared_by_value(tmp_path: Path, system: str, answer
     assert found[0].sources[0].quote in RENT and found[0].report == ""
 
 
+@pytest.mark.long
 async def test_another_number_is_another_one(tmp_path: Path) -> None:
     cited: Any = {"source": "lease.txt", "place": "line 2", "quote": "The rent is 352,5 euros"}
     (result,) = await later(tmp_path, ((), *[call("done", answer="352,5", sources=[cited])] * 3), system="react")

@@ -86,6 +86,7 @@ async def test_raw_new_lines_in_the_json_of_a_decision(tmp_path: Path) -> None:
     assert (await ran(tmp_path, text_model([reply, ask_again]))).answer == "5"
 
 
+@pytest.mark.long
 async def test_a_program_in_place_of_json(tmp_path: Path) -> None:
     def computed(request: ModelRequest) -> ModelResponse:
         (said,) = [one for one in request.messages if "Result of python" in one.text]
@@ -136,6 +137,7 @@ async def test_numbers_as_texts_reach_a_tool_with_a_schema_from_elsewhere(tmp_pa
 # -- thoughts, and answers of another type -----------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("native", [True, False])
 async def test_thoughts_in_the_text_are_neither_answer_nor_history(tmp_path: Path, native: bool) -> None:
     def answers(request: ModelRequest) -> ModelResponse:
@@ -159,6 +161,7 @@ async def test_a_call_in_a_thought_without_end_is_not_made_and_it_is_said(tmp_pa
     assert (await ran(tmp_path, model)).answer == "5"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("arguments", "answer"),
     [

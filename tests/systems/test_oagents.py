@@ -157,6 +157,7 @@ async def test_a_review_is_shown_what_the_user_said_meanwhile(tmp_path: Path) ->
     assert not any("I mean the small lake." in one for one in later)
 
 
+@pytest.mark.long
 async def test_the_budget_keeps_an_answer_whatever_is_planned(tmp_path: Path) -> None:
     for steps in range(1, 4):
         planner = Planner(places=["one", "two", "three"])
@@ -174,6 +175,7 @@ async def test_a_plan_made_once_is_not_looked_at_again_and_none_is_not_made(tmp_
         assert set(planner.asked) == asked
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("nonsense", ["Let me think.", {"steps": 7}, {}, {"steps": [" "], "given": [""]}])
 async def test_without_a_plan_of_use_the_work_goes_on(tmp_path: Path, nonsense: Any) -> None:
     planner = Planner(places=["one", "two"], facts=[nonsense], plans=[nonsense], reviews=[nonsense])
@@ -268,6 +270,7 @@ async def test_the_static_workflow_is_the_same_in_every_step_of_every_task(tmp_p
     assert len(plans) == 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("parts", "said"),
     [

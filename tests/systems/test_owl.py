@@ -82,6 +82,7 @@ async def test_after_a_failure_the_whole_is_decomposed_again_with_what_was_done(
     assert "Norland" not in seen(force.asked["results"][2])  # a new plan begins at its beginning
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("replans", [0, 3])
 async def test_it_is_decomposed_again_as_often_as_the_settings_say_and_then_answered(
     tmp_path: Path, replans: int
@@ -128,6 +129,7 @@ async def test_a_subtask_that_nobody_has_has_failed(tmp_path: Path) -> None:
     assert "The coordinator named no worker for it." in seen(force.asked["plans"][1])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("nonsense", ["Let me think.", {"subtasks": "one"}, {"subtasks": []}, {"subtasks": [" "]}])
 async def test_without_subtasks_nothing_is_done(tmp_path: Path, nonsense: Any) -> None:
     force = Workforce(plans=[nonsense])

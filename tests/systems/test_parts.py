@@ -28,6 +28,7 @@ async def test_a_part_decides(tmp_path: Path, task: Task, seed: int) -> None:
     assert (plain.right, plain.seen) == (False, False)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["facts survey", "tips"])
 async def test_a_setting_puts_a_part_into_the_team(tmp_path: Path, name: str) -> None:
     (task,) = [one for one in SURE if one.name == name]

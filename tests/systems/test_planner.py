@@ -62,6 +62,7 @@ def asked_for(events: list[Event]) -> list[tuple[str, str]]:
 # -- retrieve, verify, synthesise --------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("words", "verifier"),
     [("", "deep_analyzer"), ("How many steps are there?", "auditor")],
@@ -192,6 +193,7 @@ async def test_a_verifier_that_is_no_agent_is_said() -> None:
     assert "name the agent 'auditer' as verifier (team.verifier), which is not there; the agents: " in result.error
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("chosen", "offered"),
     [
@@ -312,6 +314,7 @@ def strict(request: ModelRequest) -> ModelResponse:
     return say(json.dumps({"supported": right, "problem": "" if right else f"nothing of the {asked}"}))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("lead", [obedient, stubborn])
 async def test_an_objective_that_changes_in_the_middle(tmp_path: Path, lead: Any) -> None:
     """The user speaks while the analyzer reads: the plan is marked, the answer is judged by what was said last."""
@@ -344,6 +347,7 @@ def clerk(request: ModelRequest) -> ModelResponse:
     return done(PRICES[asked[-1]] if asked else "nothing was asked for")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("tells", [[SHIFT], [*(f"Note {number}: {'hurry ' * 100}" for number in range(30)), SHIFT]])
 async def test_what_the_user_says_reaches_whoever_is_asked_afterwards(tells: list[str]) -> None:
     """The planner repeats nothing of it; the clerk and whom the deputy asks are shown it, once, so much of it."""

@@ -145,6 +145,7 @@ async def test_a_long_output_is_cut_and_kept_whole(tmp_path: Path) -> None:
     assert len(result.answer) < 21_000 and "characters left out here" in result.answer and result.answer.endswith("!")
 
 
+@pytest.mark.long
 async def test_what_it_prints_beyond_all_measure_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentorchestra.systems.program.MOST_PRINTED", 100_000)
     result = await run(tmp_path, "print('y' * 300_000)", ScriptedModel([]))
@@ -173,6 +174,7 @@ async def test_an_exit_code_is_a_failure_with_the_last_words(tmp_path: Path) -> 
     assert len(result.report) < 4_200
 
 
+@pytest.mark.long
 async def test_a_time_limit_ends_it_with_all_that_it_started(tmp_path: Path) -> None:
     code = (
         "import signal, subprocess, sys, time\n"
@@ -225,6 +227,7 @@ async def test_a_cancelled_run_leaves_no_process(tmp_path: Path) -> None:
         await _gone(pid)
 
 
+@pytest.mark.long
 async def test_a_pause_ends_it_before_its_next_request_and_a_resume_starts_it_anew(tmp_path: Path) -> None:
     paused: list[str] = []
 
@@ -242,6 +245,7 @@ async def test_a_pause_ends_it_before_its_next_request_and_a_resume_starts_it_an
     assert [seen(request) for request in model.requests] == ["a", "b"]
 
 
+@pytest.mark.long
 async def test_the_end_of_the_budget_ends_it_and_a_larger_one_goes_on(tmp_path: Path) -> None:
     """Refused with 402; raised, the program starts anew and what it asked is answered from the log."""
     code = ASK + (
@@ -259,6 +263,7 @@ async def test_the_end_of_the_budget_ends_it_and_a_larger_one_goes_on(tmp_path: 
     assert len(model.requests) == 3  # nothing was asked twice
 
 
+@pytest.mark.long
 async def test_a_refused_budget_is_told_to_the_program(tmp_path: Path) -> None:
     code = ASK + (
         "ask('0')\n"
@@ -274,6 +279,7 @@ async def test_a_refused_budget_is_told_to_the_program(tmp_path: Path) -> None:
     assert result.status is RunStatus.BUDGET_EXHAUSTED and result.steps == 1
 
 
+@pytest.mark.long
 async def test_a_model_that_fails_for_good_ends_the_run_which_can_be_resumed(tmp_path: Path) -> None:
     code = ASK + "print(ask('0'), ask('1'))\n"
     model = ScriptedModel([say("a"), ModelUnavailableError("the model is away"), say("b")])
@@ -324,6 +330,7 @@ async def test_the_official_client_streams_calls_tools_and_shows_pictures(tmp_pa
     assert second.messages[4].media[0].size == len(b"\x89PNG not really")
 
 
+@pytest.mark.long
 async def test_a_form_of_the_answer_is_asked_for(tmp_path: Path) -> None:
     schema = {
         "type": "object",
@@ -360,6 +367,7 @@ REFUSED: list[tuple[str, int, str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 async def test_what_does_not_fit_is_refused_and_asks_nobody(tmp_path: Path) -> None:
     tried = "".join(
         f"try:\n    {code}\nexcept APIStatusError as exc:\n    print(exc.status_code, exc.body['message'])\n"
@@ -372,6 +380,7 @@ async def test_what_does_not_fit_is_refused_and_asks_nobody(tmp_path: Path) -> N
         assert line.startswith(f"{status} ") and said in line, code
 
 
+@pytest.mark.long
 async def test_tool_calls_of_a_model_that_takes_none_are_refused(tmp_path: Path) -> None:
     code = ASK + (
         "try:\n    ask('a', tools=[{'type': 'function', 'function': {'name': 'f'}}])\n"
@@ -381,6 +390,7 @@ async def test_tool_calls_of_a_model_that_takes_none_are_refused(tmp_path: Path)
     assert result.answer == "the model 'scripted' takes no tool calls; leave tools out"
 
 
+@pytest.mark.long
 async def test_requests_at_the_same_time_are_asked_one_after_the_other(tmp_path: Path) -> None:
     code = ASK + (
         "from concurrent.futures import ThreadPoolExecutor\n"
@@ -477,6 +487,7 @@ async def test_a_name_that_is_taken_or_is_none(tmp_path: Path, name: str, said: 
         await Workspace(tmp_path / "ws", settings=settings).open()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("program", "error", "said"),
     [
@@ -515,6 +526,7 @@ async def test_a_structured_answer_and_dollars_without_a_price_are_refused(tmp_p
 # -- as a sub-agent ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 async def test_as_a_sub_agent_it_gets_context_model_and_budget_of_its_own(tmp_path: Path) -> None:
     code = ASK + "task = sys.stdin.read()\nprint(model, ask(task))\n"
     got: list[AgentResult] = []
@@ -544,6 +556,7 @@ def _orchestrator(*below: Any) -> ScriptedModel:
     return ScriptedModel([delegate, *below, decide(calls=[call("complete", answer="over")])])
 
 
+@pytest.mark.long
 async def test_it_is_an_executor_of_aorchestra(tmp_path: Path) -> None:
     settings = one(ASK + "print(ask(sys.stdin.read()))\n")
     settings = settings.model_copy(update={"aorchestra": AOrchestraSettings(executor="prog")})
@@ -556,6 +569,7 @@ async def test_it_is_an_executor_of_aorchestra(tmp_path: Path) -> None:
     assert "There are 4." in seen(model.requests[2])
 
 
+@pytest.mark.long
 async def test_what_it_costs_elsewhere_is_unknown_to_the_orchestrator_too(tmp_path: Path) -> None:
     settings = one("print('7' * 30_000)")
     settings = settings.model_copy(update={"aorchestra": AOrchestraSettings(executor="prog")})

@@ -67,6 +67,7 @@ async def test_the_prompt_holds_what_fits_the_task(tmp_path: Path) -> None:
     assert names == ["add", "done", "fetch", "open_tools", "python", "search"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -171,6 +172,7 @@ async def test_models_without_native_tools_use_the_json_format(tmp_path: Path) -
     assert result.answer == "five"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "reply",
     [
@@ -201,6 +203,7 @@ async def test_the_last_allowed_step_must_answer(tmp_path: Path) -> None:
     assert (result.status, result.answer) == (RunStatus.PARTIAL, "as far as I came: 5")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("finish", "status"), [("done", RunStatus.PARTIAL), ("text", RunStatus.COMPLETED)])
 async def test_words_on_the_last_step_are_the_answer(tmp_path: Path, finish: str, status: RunStatus) -> None:
     model = ScriptedModel([decide(calls=[call("add", a=2, b=3)]), say("It must be 5.")])

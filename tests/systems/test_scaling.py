@@ -75,6 +75,7 @@ async def test_the_losers_files_are_gone_and_the_winners_stay(tmp_path: Path) ->
         assert (await ws.replay(result.run_id)).answer == "done"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("action", ["tools", "code"])
 async def test_a_tool_that_acts_once_is_called_once(tmp_path: Path, action: Any) -> None:
     sent: list[int] = []
@@ -133,6 +134,7 @@ async def test_programs_that_only_read_run_in_every_candidate(tmp_path: Path) ->
     assert result.answer == "2" and sorted(looked) == [1, 2, 3]  # with the variables of the winner's program
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("system", ["agentorchestra", "aorchestra"])
 @pytest.mark.parametrize("parts", [{"candidates": 3}, {"rollouts": 2}])
 async def test_a_setting_puts_rivals_into_other_systems(tmp_path: Path, system: str, parts: dict[str, Any]) -> None:
@@ -181,6 +183,7 @@ async def test_whole_runs_that_cannot_be_taken_back_are_refused_before_anything_
 # -- verifiers that err ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("score", ["ten", 11, -1, None, "NaN", True, [9], 1e999])
 async def test_a_reward_that_is_no_number_from_0_to_10_is_none(tmp_path: Path, score: Any) -> None:
     def verifier(text: str, wanted: set[str]) -> Any:
@@ -193,6 +196,7 @@ async def test_a_reward_that_is_no_number_from_0_to_10_is_none(tmp_path: Path, s
     assert result.answer == "2" and len(model.requests) == 3 + 1 + 2 * 2
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("choose", ["process", "outcome", "listwise", "pairwise"])
 async def test_without_any_reply_of_use_the_first_candidate_is_kept(tmp_path: Path, choose: str) -> None:
     model = scripted(lambda text, number: answer(str(number)), lambda *_: "I like the second one.")
@@ -201,6 +205,7 @@ async def test_without_any_reply_of_use_the_first_candidate_is_kept(tmp_path: Pa
     assert (result.status, result.answer) == (RunStatus.COMPLETED, "1")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("parts", [{"candidates": 5}, {"rollouts": 5}])
 async def test_the_better_of_each_two_goes_on_until_one_is_left(tmp_path: Path, parts: dict[str, Any]) -> None:
     pairs: list[list[str]] = []
@@ -222,6 +227,7 @@ async def test_a_tie_goes_to_the_earlier_candidate(tmp_path: Path, choose: str) 
         assert (await ws.run("Which one?")).answer == "1"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "parts",
     [{"candidates": 3}, {"candidates": 3, "choose": "pairwise"}, {"rollouts": 3}, {"rollouts": 3, "choose": "outcome"}],
@@ -256,6 +262,7 @@ async def test_where_all_candidates_fail_the_run_goes_on_with_what_failed(tmp_pa
     assert (result.status, result.answer) == (RunStatus.COMPLETED, "not at ['1']")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("choose", ["outcome", "listwise", "pairwise", "vote"])
 async def test_where_all_runs_fail_the_best_partial_result_is_kept(tmp_path: Path, choose: str) -> None:
     def worker(text: str, number: int) -> ModelResponse:
@@ -267,6 +274,7 @@ async def test_where_all_runs_fail_the_best_partial_result_is_kept(tmp_path: Pat
     assert (result.status, result.answer) == (RunStatus.PARTIAL, "half of it")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("answers", "chosen"),
     [
@@ -325,6 +333,7 @@ async def test_a_step_at_or_under_the_threshold_is_looked_back_on(tmp_path: Path
     assert {one.settings.temperature for one in judged} == {0.0} and len(judged) == 2 + reflects
 
 
+@pytest.mark.long
 async def test_candidates_ask_the_models_of_a_mixture_by_their_weights(tmp_path: Path) -> None:
     def called(name: str) -> ScriptedModel:
         return ScriptedModel(lambda request: answer(name), name=name)

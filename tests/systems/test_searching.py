@@ -41,6 +41,7 @@ async def decides(
         assert any(fact in one for one in seeker.shown) is there
 
 
+@pytest.mark.long
 async def test_reflection_takes_the_place_of_the_query_and_variants_do_not(tmp_path: Path, site: Site) -> None:
     fact = drawn(1)
     await decides(tmp_path / "reflect", site, fact, {"reflect": True}, {"reflect": False})
@@ -109,6 +110,7 @@ BAD = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("parts", "says", "sentence"), BAD)
 async def test_a_part_that_comes_to_nothing_says_so_and_the_search_goes_on(
     tmp_path: Path, site: Site, parts: dict[str, Any], says: dict[str, Any], sentence: str

@@ -65,6 +65,7 @@ STAR = [("panel", "clerk"), ("clerk", "panel"), ("panel", "auditor"), ("auditor"
 MESH = [("panel", "clerk"), ("clerk", "auditor"), ("auditor", "clerk"), ("clerk", "panel")]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("topology", "expected"), [("star", STAR), ("mesh", MESH)])
 async def test_a_society_of_the_settings_file(tmp_path: Path, topology: str, expected: Any) -> None:
     """Whom an agent may ask stands in its prompt, in a mesh alone."""
@@ -211,6 +212,7 @@ async def _workflow(spec: AgentSpec, session: Any, kit: Any) -> AgentResult:
     raise AssertionError("nobody asks it")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("agents", "leader", "error", "said"),
     [

@@ -63,6 +63,7 @@ async def played(
 # -- unknown -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("invented", [GHOST, PAGE], ids=["file", "page"])
 @pytest.mark.parametrize("system", ["react", "agentorchestra"])
 async def test_an_invented_source_is_told_of_once_and_struck_out(

@@ -58,6 +58,7 @@ async def test_the_ready_ones_begin_before_any_ends_and_the_others_after_what_th
         assert f"(checked): {word}" in shown and f"{word}: known (scale)" in shown
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("system", ["agentorchestra", "aorchestra"])
 async def test_a_setting_puts_subtasks_into_other_systems(tmp_path: Path, system: str) -> None:
     model = Divider([piece("bell"), piece("sum", 1)])
@@ -79,6 +80,7 @@ async def test_a_fork_behind_the_subtasks_does_none_of_them_again(tmp_path: Path
     }  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("graph", "said"),
     [
@@ -128,6 +130,7 @@ async def test_a_result_that_nobody_could_check_is_passed_on_as_such(tmp_path: P
     assert "Subtask 1 (unchecked): bell\nResult: bell is done" in seen(model.asked["sum"][0])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("reply", [[], [piece("bell")], "bell", [{"needs": []}], [{"task": "bell", "needs": ["x"]}]])
 async def test_a_task_that_is_not_divided_is_the_agents_own(tmp_path: Path, reply: Any) -> None:
     model = Divider(reply)

@@ -81,7 +81,7 @@ def run(folder: Folder, task: Task, system: str) -> Outcome:
     return run_task(task, system, folder.path / "made", workspace=folder.workspace, command=command)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("system", "name"),
     [
@@ -295,6 +295,7 @@ def test_a_child_that_found_nothing_is_followed_by_one_that_knows_it(tmp_path: P
     assert "not found" in str(last.arguments)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["total", "interest", "turn_round"])
 def test_a_shell_alone_is_enough(tmp_path: Path, name: str) -> None:
     task = make(name, SEED, tmp_path)

@@ -144,6 +144,7 @@ async def test_an_agent_that_breaks_is_an_observation_that_names_it(tmp_path: Pa
         assert result.answer == "scribe failed: ValueError: no ink"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("task", ["How much is the deposit?", "How much is the deposit? See lease.txt"])
 async def test_an_objective_changed_while_it_runs(tmp_path: Path, files: list[Path], task: str) -> None:
     """The user speaks while an analyzer works: what that finds, early finish or not, is not the answer any more."""
@@ -198,6 +199,7 @@ async def test_an_answer_with_evidence_ends_the_work(tmp_path: Path, files: list
         assert (await ws.replay(result.run_id)).answer == result.answer_text
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("how", "calls"),
     [

@@ -162,6 +162,7 @@ def test_each_task_has_a_script() -> None:
     assert sorted(one.name for one in TASKS.iterdir() if one.is_dir()) == sorted(SCRIPTS)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", [marked(name) for name in SCRIPTS])
 @pytest.mark.usefixtures("sandbox")
 async def test_a_task_is_solved_through_the_terminal(name: str, tmp_path: Path) -> None:
@@ -172,6 +173,7 @@ async def test_a_task_is_solved_through_the_terminal(name: str, tmp_path: Path) 
     assert (verdict.reward, verdict.why) == (1.0, "the tests gave the reward 1")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", [marked(name) for name in SCRIPTS])
 @pytest.mark.usefixtures("sandbox")
 async def test_a_task_is_not_solved_when_nothing_is_done(name: str, tmp_path: Path) -> None:
@@ -283,6 +285,7 @@ def test_with_an_image_only_workdir_is_read(tmp_path: Path) -> None:
     assert note.endswith("only WORKDIR is read; terminal.image has to be built from it")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("sandbox")
 async def test_on_an_image_the_tests_find_what_the_agent_left_in_it(tmp_path: Path) -> None:
     folder = made(
@@ -316,6 +319,7 @@ async def test_what_the_dockerfile_sets_and_adds_is_there_without_an_image(tmp_p
     assert verdict.solved, verdict
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("sandbox")
 async def test_what_the_agent_left_running_still_runs_when_the_tests_do(tmp_path: Path) -> None:
     folder = made(
@@ -445,6 +449,7 @@ def workspace():
 """
 
 
+@pytest.mark.long
 def test_a_resume_works_on_the_tasks_machine_and_runs_its_tests(tmp_path: Path) -> None:
     usable("bubblewrap")
     folder = Folder(tmp_path)

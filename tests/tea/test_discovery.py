@@ -110,6 +110,7 @@ async def test_of_500_tools_the_right_one_is_found_used_and_found_again(tmp_path
     assert "further tools; `find_tools` finds them" in _told(first)
 
 
+@pytest.mark.long
 async def test_a_prompt_is_as_long_with_500_tools_as_with_50(tmp_path: Path) -> None:
     sizes = []
     for count in (50, 500):
@@ -133,6 +134,7 @@ async def test_few_tools_are_shown_as_ever(tmp_path: Path) -> None:
     assert "further tools" not in _told(seen[0])
 
 
+@pytest.mark.long
 async def test_a_run_that_was_interrupted_goes_on_with_what_was_open(tmp_path: Path) -> None:
     """The second process has one tool more, which would be found: what was recorded is what is shown."""
     seen: list[ModelRequest] = []
@@ -160,6 +162,7 @@ async def test_a_run_that_was_interrupted_goes_on_with_what_was_open(tmp_path: P
     assert "measure_glacier_lakes_thun" not in _told(seen[2])
 
 
+@pytest.mark.long
 async def test_a_call_of_what_is_not_open_opens_it(tmp_path: Path) -> None:
     seen: list[ModelRequest] = []
 
@@ -247,6 +250,7 @@ async def test_groups_are_browsed_and_scoped(tmp_path: Path) -> None:
     assert "glacier" not in said[3]
 
 
+@pytest.mark.long
 async def test_a_model_without_native_calls_reads_the_schemas_of_what_is_open(tmp_path: Path) -> None:
     seen: list[ModelRequest] = []
 
@@ -269,6 +273,7 @@ async def test_a_model_without_native_calls_reads_the_schemas_of_what_is_open(tm
     assert '"place": {"description": "Where it is."' in seen[1].messages[-1].text
 
 
+@pytest.mark.long
 async def test_programs_call_what_they_find(tmp_path: Path) -> None:
     seen: list[ModelRequest] = []
 
@@ -348,6 +353,7 @@ async def test_a_planner_finds_agents_and_the_worker_its_tools(tmp_path: Path) -
     assert sum(one.chars for one in first.tools) < 24_000
 
 
+@pytest.mark.long
 async def test_the_offline_model_opens_what_the_task_spells_out(tmp_path: Path) -> None:
     task = 'Measure glaciers. Then call count_violin_islands(place="Thun") and book_meadow_east(place="Bern").'
     async with Workspace(tmp_path, tools=many(), settings=Settings(system="react")) as ws:
@@ -355,6 +361,7 @@ async def test_the_offline_model_opens_what_the_task_spells_out(tmp_path: Path) 
     assert "count_violin_islands at Thun: 4711\nbook_meadow_east at Bern: 4711" in result.answer
 
 
+@pytest.mark.long
 async def test_with_an_embedder_the_run_embeds_its_questions_alone(tmp_path: Path) -> None:
     """What descriptions mean is known to the workspace; a run asks for what it looks for, and never again."""
     seen: list[ModelRequest] = []
@@ -377,6 +384,7 @@ async def test_with_an_embedder_the_run_embeds_its_questions_alone(tmp_path: Pat
         assert len(server.requests) == asked
 
 
+@pytest.mark.long
 async def test_a_fork_goes_on_with_what_was_open(tmp_path: Path) -> None:
     seen: list[ModelRequest] = []
     models = {"scripted": ScriptedModel(finding(seen)), "other": ScriptedModel(finding(seen), name="other")}

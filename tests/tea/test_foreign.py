@@ -154,6 +154,7 @@ def leaves():
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "said"),
     [

@@ -224,6 +224,7 @@ async def test_what_is_summarised_has_room_in_the_window_of_who_is_asked(tmp_pat
     assert 2_000 < max(asked) <= 2_000 * 3 / 2 + 100
 
 
+@pytest.mark.long
 async def test_the_offline_model_keeps_every_packaged_memory(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("The key of the cellar hangs in the hall.\n", encoding="utf-8")
     memories = {"summary": lambda: Summary(most_chars=1)}
@@ -410,6 +411,7 @@ def test_the_hash_of_a_system_is_that_of_its_source_and_settings() -> None:
     assert other.settings["size"] == 3 and one.content_hash != describe_memory("a", Insights).content_hash
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("memory", ["window", "summary", "insights"])
 async def test_an_injected_instruction_does_not_become_trusted_by_being_remembered(tmp_path: Path, memory: str) -> None:
     sent: list[str] = []

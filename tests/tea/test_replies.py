@@ -132,6 +132,7 @@ def asking(case: dict[str, Any], *, stream: bool) -> ModelRequest:
     return ModelRequest(model="local", messages=(user("Go."),), tools=tools, settings=ModelSettings(stream=stream))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("provider", list(SERVERS))
 async def test_a_sample_through_the_formats_of_providers(provider: str) -> None:
     chosen = [case for case in SAMPLE if case["provider"] == provider][: 12 if provider != "openai" else None]
@@ -142,6 +143,7 @@ async def test_a_sample_through_the_formats_of_providers(provider: str) -> None:
             assert faults(case, response) == [], case["id"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("provider", list(SERVERS))
 async def test_a_sample_in_pieces(provider: str) -> None:
     chosen = [case for case in SAMPLE if case["provider"] == provider and not cut_object(case)][:12]

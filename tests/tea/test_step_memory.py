@@ -89,6 +89,7 @@ async def entries(ws: Workspace[Any], run: str, kind: str = "") -> list[Entry]:
     return [one for one in written(await records(ws, run)) if kind in ("", one.kind)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "system",
     ["agentorchestra", "aorchestra", *(pytest.param(one, marks=pytest.mark.long) for one in ("oagents", "coral"))],
@@ -264,6 +265,7 @@ async def test_a_model_that_fails_ends_nothing(tmp_path: Path) -> None:
     assert (result.answer, kinds) == ("sounded", ["event"] * 4)
 
 
+@pytest.mark.long
 async def test_what_the_budget_refuses_leaves_room_for_the_answer(tmp_path: Path) -> None:
     ended = set()
     for tokens in (4_500, 7_000, 18_000):
@@ -351,6 +353,7 @@ async def test_a_step_that_is_no_longer_in_view_comes_back_where_it_is_like_the_
     assert recalled[7] == ["1"] and shown[7].count("pier lies at the pier mark") == 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("embeds", "like"), [(True, "reef"), (False, "buoy")])
 async def test_with_an_embedding_model_its_likeness_counts(tmp_path: Path, embeds: bool, like: str) -> None:
     """The loopback server's vector of a text is how often each letter stands in it; by words both steps are alike."""
@@ -370,6 +373,7 @@ async def test_with_an_embedding_model_its_likeness_counts(tmp_path: Path, embed
     assert f'"place": "{like}"' in sailor.decisions[3].partition("no longer see")[2]
 
 
+@pytest.mark.long
 async def test_an_embedding_model_that_fails_leaves_it_to_words(tmp_path: Path) -> None:
     sailor = Sailor()
     async with LoopbackModelServer([http_error(500)] * 8) as server:

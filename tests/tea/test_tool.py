@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -25,6 +26,7 @@ from agentorchestra.core.protocols import RunContext
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.signatures import given_of, read_docstring, schema_problems
 from agentorchestra.tea.calling.tool import Tool, tool, tool_from_schema
+from tests import warm
 from tests.tea.support import refused, validated
 
 if TYPE_CHECKING:
@@ -456,7 +458,9 @@ def double(a: int) -> int:
 def _hash(tmp_path: Path, name: str, factor: int, import_: str = "") -> str:
     (tmp_path / f"{name}.py").write_text(_MODULE.format(factor=factor, import_=import_))
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import {name}; print({name}.double.content_hash)"
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    done = warm.run(["-c", code], environ=os.environ)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
 
 
 def test_the_content_hash_is_of_the_function_alone(tmp_path: Path) -> None:
@@ -473,6 +477,7 @@ def test_functions_without_source_have_a_hash_too() -> None:
     assert hashes[0] == hashes[1] != hashes[2]
 
 
+@pytest.mark.long
 def test_the_schema_is_the_same_in_every_process(tmp_path: Path) -> None:
     code = (
         "from agentorchestra.tea.calling.tool import tool\n"

@@ -74,6 +74,7 @@ class Librarian:
         return {"summary": "The atlas was looked for.", "insights": [{"text": one} for one in [*facts, *locked]]}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("memory", "answer"), [("workflow", "QX-4417"), ("none", "unknown")])
 async def test_a_task_uses_what_an_earlier_one_of_the_workspace_taught(
     tmp_path: Path, memory: str | None, answer: str
@@ -185,6 +186,7 @@ class Lead(Librarian):
         return super().__call__(request)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("drive", "memory", "answer"),
     [(None, "workflow", "QX-4417"), (_look, "workflow", "QX-4417"), (_look, "none", "unknown")],
@@ -241,6 +243,7 @@ async def _best_of_two_runs(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) 
     return results[best]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("drive", [_best_of_two, _best_of_two_runs])
 async def test_of_rival_steps_the_winners_are_remembered(tmp_path: Path, drive: System) -> None:
     class Rival(Librarian):

@@ -100,6 +100,7 @@ async def remember(tmp_path: Path, model: Any, *tasks: str, **settings: Any) -> 
 WORDS = ("fig", "lime", "quince", "medlar", "apple", "pear", "plum", "grape")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("task", "settings", "prompts"),
     [

@@ -76,6 +76,7 @@ async def test_a_search_with_many_places_says_how_many_are_left_out(tmp_path: Pa
     assert (await read(tmp_path, search="line 7")).endswith("[101 more places]")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -91,6 +91,7 @@ async def test_an_output_is_an_instance_after_wrong_ones_were_corrected(tmp_path
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("kind", "given", "value"),
     [

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from fpdf import FPDF
 from PIL import Image
 
 from agentorchestra.core.protocols import RunContext
@@ -126,6 +125,8 @@ async def test_pictures_arrive_small_enough_and_a_region_as_large_as_it_is(tmp_p
 
 
 async def test_a_region_and_a_page(tmp_path: Path) -> None:
+    from fpdf import FPDF
+
     document = FPDF(unit="pt", format=(200, 100))
     for colour in ((255, 0, 0), (0, 255, 0), (0, 0, 255)):
         document.add_page()
@@ -152,6 +153,7 @@ async def test_what_a_camera_wrote_down_stays_here_and_the_picture_stands_uprigh
     assert Image.open(io.BytesIO(sent)).size == (40, 80)
 
 
+@pytest.mark.long
 async def test_from_wherever_a_run_has_them(tmp_path: Path) -> None:
     """A member of an archive, an artifact, a file in the folder of its environments, what was read at an address."""
 
@@ -219,6 +221,7 @@ async def test_a_recording_is_heard_as_it_is_and_in_part(tmp_path: Path) -> None
     assert "talk.wav 00:01-00:02.mp3" in result.answer
 
 
+@pytest.mark.long
 @with_ffmpeg
 async def test_a_recording_that_nobody_hears_is_written_down(tmp_path: Path) -> None:
     def answer(body: dict[str, Any]) -> ServerReply:
@@ -300,6 +303,7 @@ async def test_what_is_said_in_a_video_goes_along_with_its_frames(tmp_path: Path
 # --- who is asked ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 async def test_a_model_that_turns_out_blind_is_passed_over(tmp_path: Path) -> None:
     def refuse(body: dict[str, Any]) -> ServerReply:
         return LoopbackModelServer().error(400, "This model does not support image input")

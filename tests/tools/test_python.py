@@ -167,6 +167,7 @@ async def test_time_is_limited(hurried: PythonTool) -> None:
     assert await run(hurried, "1 + 1") == "2"
 
 
+@pytest.mark.long
 async def test_an_endless_flood_stays_small(hurried: PythonTool) -> None:
     said = await fails(hurried, "while True:\n    print('x' * 10000)")
     assert "TimeoutError" in said
@@ -231,6 +232,7 @@ async def test_a_call_waits_for_a_free_interpreter_and_gives_it_back() -> None:
     await patient.aclose()
 
 
+@pytest.mark.long
 async def test_a_call_cancelled_while_its_interpreter_starts_gives_it_back() -> None:
     for moment in range(60):  # whichever it is: nothing may be lost
         patient = PythonTool(Limits(seconds=60.0, processes=1))

@@ -161,6 +161,7 @@ async def test_what_monty_lacks_runs_in_the_sandbox_without_a_word(tmp_path: Pat
     assert needs(code) in (reason, ""), "some programs only show it when they run"
 
 
+@pytest.mark.long
 async def test_a_warning_is_one_line_and_errors_stay(tmp_path: Path) -> None:
     warned = (
         "import sys, warnings\nfor kind in (FutureWarning, UserWarning):\n"
@@ -194,6 +195,7 @@ async def test_variables_stay_in_the_sandbox(tmp_path: Path) -> None:
     assert not result.artifacts
 
 
+@pytest.mark.long
 async def test_variables_go_along_when_a_program_needs_the_sandbox(tmp_path: Path) -> None:
     counted = Counted()
     _, shown = await ran(
@@ -212,6 +214,7 @@ async def test_variables_go_along_when_a_program_needs_the_sandbox(tmp_path: Pat
     assert len(counted.programs) == 3
 
 
+@pytest.mark.long
 async def test_what_cannot_be_kept_is_said_when_it_is_used(tmp_path: Path) -> None:
     for seconds in growing(5.0):
         _, shown = await ran(
@@ -231,6 +234,7 @@ async def test_what_cannot_be_kept_is_said_when_it_is_used(tmp_path: Path) -> No
     assert shown[3] == "3", "a program that was stopped leaves the variables of the one before it"
 
 
+@pytest.mark.long
 async def test_one_value_that_cannot_be_read_again_takes_no_other_with_it(tmp_path: Path) -> None:
     made = "class Lazy:\n    def __init__(self):\n        self.number = 1"
     lazy = f"{made}\n    def __getattr__(self, name):\n        return getattr(self.page, name)"
@@ -244,6 +248,7 @@ async def test_one_value_that_cannot_be_read_again_takes_no_other_with_it(tmp_pa
     assert "(page of an earlier program was not kept: a Lazy cannot be kept. Make it anew.)" in shown[1]
 
 
+@pytest.mark.long
 async def test_each_agent_has_variables_of_its_own_and_a_replay_finds_them(tmp_path: Path) -> None:
     steps = [python("x = 20"), python("import numpy\ny = int(numpy.sum([x, 1]))"), python("print(x + y + 1)")]
     model, shown = programs(*steps)
@@ -275,6 +280,7 @@ async def test_another_process_goes_on_with_the_variables(tmp_path: Path) -> Non
     assert shown == ["6"]
 
 
+@pytest.mark.long
 async def test_a_fork_has_the_variables_of_its_own_past(tmp_path: Path) -> None:
     steps = [python("import numpy\nx = int(numpy.sum([1, 2]))"), python("x += 100"), python("print(x)")]
     model, shown = programs(*steps)
@@ -326,7 +332,7 @@ async def test_files_are_seen_whatever_the_umask_is(tmp_path: Path) -> None:
     assert shown[0] == "inside\ninside"
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("can_look", [True, False])
 async def test_pictures_are_named_where_their_agent_can_look_at_them(tmp_path: Path, can_look: bool) -> None:
     seen: list[Any] = []
@@ -398,6 +404,7 @@ async def test_calls_go_through_the_door(tmp_path: Path) -> None:
     assert "there is no tool 'nothing' here; the tools:" in shown[0]
 
 
+@pytest.mark.long
 async def test_a_call_that_waits_lets_the_run_wait_and_the_program_go_on_later(tmp_path: Path) -> None:
     called: list[str] = []
 
@@ -542,6 +549,7 @@ def test_killed_inside_a_program(tmp_path: Path) -> None:
     assert (tmp_path / "called").read_text().split() == ["one", "two", "two", "three"]
 
 
+@pytest.mark.long
 async def test_a_decision_that_is_a_program_may_need_the_sandbox(tmp_path: Path) -> None:
     """Code as action: numpy, a class that inherits, files that stay, and functions that are the agent's tools."""
     note = tmp_path / "note.txt"

@@ -52,6 +52,7 @@ async def post(web: Served, body: Any, key: str, *, status: int = 202) -> tuple[
 # --- how many, in which order -------------------------------------------------------------------
 
 
+@pytest.mark.long
 async def test_they_are_begun_in_the_order_in_which_they_came(tmp_path: Path) -> None:
     async with served(tmp_path, serve=ServeSettings(max_runs=1)) as web:
         runs = [await web.submit(f"PLAN gate {number}") for number in range(4)]
@@ -62,6 +63,7 @@ async def test_they_are_begun_in_the_order_in_which_they_came(tmp_path: Path) ->
         assert len(times) == 4 and times == sorted(times)
 
 
+@pytest.mark.long
 async def test_so_many_are_driven_at_a_time(tmp_path: Path) -> None:
     async with served(tmp_path, serve=ServeSettings(max_runs=2)) as web:
         runs = [await web.submit(f"PLAN gate {number}") for number in range(5)]
@@ -77,6 +79,7 @@ async def test_so_many_are_driven_at_a_time(tmp_path: Path) -> None:
         assert [len(await started(web, run)) for run in runs] == [1] * 5
 
 
+@pytest.mark.long
 async def test_a_run_that_waits_leaves_its_place(tmp_path: Path) -> None:
     async with served(tmp_path, serve=ServeSettings(max_runs=1)) as web:
         asks, other = await web.submit("PLAN ask"), await web.submit("PLAN gate")
@@ -213,6 +216,7 @@ async def test_of_many_at_once_as_many_are_accepted_as_there_is_room_for(tmp_pat
         assert len(await web.ws.runs.list()) == 5
 
 
+@pytest.mark.long
 async def test_no_run_is_begun_while_a_request_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentorchestra.web.queue.HOLD_S", 3600.0)
     async with served(tmp_path) as web:
@@ -223,6 +227,7 @@ async def test_no_run_is_begun_while_a_request_is_accepted(tmp_path: Path, monke
             await web.until(run, "completed")
 
 
+@pytest.mark.long
 async def test_accepting_does_not_hold_runs_up_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentorchestra.web.queue.HOLD_S", 0.05)
     async with served(tmp_path) as web:
@@ -297,6 +302,7 @@ async def died(ws: Workspace[Any], run: str) -> None:
     await wait_for(ws.store.append(run, epoch, [event], status=RunStatus.RUNNING))
 
 
+@pytest.mark.long
 async def test_runs_that_cannot_go_on_here_do_not_hold_up_the_others(tmp_path: Path) -> None:
     async with theirs(tmp_path) as ws:
         strange = [await ws.create("6 * 7?", accepted=Acceptance(datetime.now(UTC))) for _ in range(12)]
@@ -332,6 +338,7 @@ async def test_a_restarted_server_goes_on_with_what_was_accepted(tmp_path: Path)
         assert (await web.get(f"/runs/{unbegun}"))["status"] == "created"  # whoever made it may be about to begin
 
 
+@pytest.mark.long
 async def test_a_run_that_ended_its_driver_three_times_fails(tmp_path: Path) -> None:
     async with served(tmp_path, serve=ServeSettings(max_runs=0)) as web:
         run = await web.ws.create("6 * 7?", accepted=Acceptance(datetime.now(UTC)))
@@ -342,6 +349,7 @@ async def test_a_run_that_ended_its_driver_three_times_fails(tmp_path: Path) -> 
         assert found["result"]["error"].startswith("it ended its driver 3 times")
 
 
+@pytest.mark.long
 async def test_effects_under_way_end_before_a_run_is_handed_on(tmp_path: Path) -> None:
     async with served(tmp_path, serve=ServeSettings(stop_s=60)) as web:
         run = await web.submit("PLAN gate")

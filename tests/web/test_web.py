@@ -104,6 +104,7 @@ async def test_a_reader_that_comes_back_misses_nothing_and_gets_nothing_twice(tm
             assert [one.kind for one in await _read(events)] == ["end"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("last", ["-1", "x", "99999", "1.5"])
 async def test_a_last_event_that_cannot_be_is_refused(tmp_path: Path, last: str) -> None:
     async with served(tmp_path) as web:
@@ -115,6 +116,7 @@ async def test_a_last_event_that_cannot_be_is_refused(tmp_path: Path, last: str)
             assert f"Last-Event-ID is {last!r}".replace("'99999'", "99999") in (await answer.json())["error"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 async def test_a_run_that_another_process_drives_is_followed(
     tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, schema: str, store: str
@@ -163,6 +165,7 @@ async def test_a_question_is_answered(tmp_path: Path) -> None:
         assert answered.body["by"] == "web"
 
 
+@pytest.mark.long
 async def test_an_answer_is_taken_up_by_whoever_drives_the_run(tmp_path: Path) -> None:
     models = {"scripted": ScriptedModel(script)}
     async with served(tmp_path) as web:
@@ -178,6 +181,7 @@ async def test_an_answer_is_taken_up_by_whoever_drives_the_run(tmp_path: Path) -
         assert (await web.get(f"/runs/{run_id}"))["status"] == "completed"
 
 
+@pytest.mark.long
 async def test_an_answer_that_comes_while_siblings_work_is_enough(tmp_path: Path) -> None:
     async with served(tmp_path) as web:
         run_id = await web.submit("PLAN both")
@@ -196,6 +200,7 @@ async def test_the_head_of_a_stream_has_no_body(tmp_path: Path) -> None:
             assert (answer.status, answer.content_type, await answer.read()) == (200, "text/event-stream", b"")
 
 
+@pytest.mark.long
 async def test_a_stream_stays_open_while_a_run_waits(tmp_path: Path) -> None:
     async with served(tmp_path) as web:
         run_id = await web.submit("PLAN ask")
@@ -252,6 +257,7 @@ async def test_an_approval_that_is_sent_again_allows_no_other_call(tmp_path: Pat
         assert web.outbox.sent == [first, second]
 
 
+@pytest.mark.long
 async def test_nothing_drives_a_run_any_more_that_was_answered_and_is_over(tmp_path: Path) -> None:
     async with served(tmp_path) as web:
         run_id = await web.submit("PLAN ask")
@@ -264,6 +270,7 @@ async def test_nothing_drives_a_run_any_more_that_was_answered_and_is_over(tmp_p
         assert all(task.done() for task in driving)
 
 
+@pytest.mark.long
 async def test_an_answer_and_the_look_for_due_runs_at_the_same_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -316,6 +323,7 @@ async def test_a_run_is_paused_and_goes_on_only_by_a_resume(tmp_path: Path) -> N
         await web.post("/runs/run_x/pause", status=404)
 
 
+@pytest.mark.long
 async def test_a_resume_brings_another_budget(tmp_path: Path) -> None:
     async with served(tmp_path) as web:
         run_id = await web.submit("6 * 7?", budget={"tokens": 10})
@@ -338,6 +346,7 @@ async def test_what_is_told_reaches_the_agent(tmp_path: Path) -> None:
         assert "is over (completed)" in refused["error"]
 
 
+@pytest.mark.long
 async def test_many_clients_at_once_get_their_own_answers(tmp_path: Path) -> None:
     async with served(tmp_path) as web:
 
@@ -387,6 +396,7 @@ async def test_questions_can_be_denied_from_the_start(tmp_path: Path) -> None:
         assert web.outbox.sent == []
 
 
+@pytest.mark.long
 async def test_the_end_of_the_server_hands_runs_on_to_the_next_one(tmp_path: Path) -> None:
     kinds: list[str] = []
     reads = asyncio.Event()

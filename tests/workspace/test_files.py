@@ -132,6 +132,7 @@ async def test_what_the_folder_began_with_is_a_file_only_where_it_was_changed(tm
     assert listed(tmp_path / "out") == {"new.txt": "new", "work/changed.txt": "changed"}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("spoilt", ["a file", "below a file", "a link that leads nowhere"])
 async def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_spent(tmp_path: Path, spoilt: str) -> None:
     (tmp_path / "taken").write_text("mine")

@@ -86,6 +86,7 @@ async def test_a_team_searches_a_folder(tmp_path: Path) -> None:
         assert len(analyzers) == 1
 
 
+@pytest.mark.long
 async def test_a_prompt_lists_some_and_counts_the_others(tmp_path: Path) -> None:
     docs = made(tmp_path / "docs", 600, fact=7)
     (docs / "empty.txt").write_text("")

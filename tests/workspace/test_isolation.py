@@ -98,6 +98,7 @@ async def test_a_run_cancelled_early_says_so(tmp_path: Path) -> None:
         assert record.status is RunStatus.CANCELLED
 
 
+@pytest.mark.long
 async def test_an_ended_run_is_shown_and_replayed_without_its_model(tmp_path: Path) -> None:
     model = ScriptedModel(_asks_who, name="gone")
     async with Workspace(tmp_path / "ws", tools=[_who("A")]) as ws:

@@ -91,6 +91,7 @@ def test_the_body_of_a_request_names_versions() -> None:
     assert sent.spec([]).components == {"tool:price_of": "1.0.1"}
 
 
+@pytest.mark.long
 async def test_a_named_version_holds_in_another_process_whose_code_is_loaded_again(tmp_path: Path) -> None:
     async with opened(tmp_path) as ws:
         version = await cheaper(ws)
@@ -106,6 +107,7 @@ async def test_a_named_version_holds_in_another_process_whose_code_is_loaded_aga
         assert await priced(ws) == "12.5 euros"
 
 
+@pytest.mark.long
 async def test_a_fork_names_another_version_and_compare_says_where_the_arms_differ(tmp_path: Path) -> None:
     async with opened(tmp_path) as ws:
         version = await cheaper(ws)
@@ -148,6 +150,7 @@ async def test_a_prompt_that_a_run_names(tmp_path: Path) -> None:
         assert (await ws.replay(result.run_id)).answer == "12.5 EUROS"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("components", "error", "sentence"),
     [

@@ -206,6 +206,7 @@ async def test_the_orchestrator_has_ten_attempts_and_the_end(tmp_path: Path) -> 
     assert "You have 10 delegations in all." in decided[0]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("system", [None, "owl"])
 async def test_both_systems_of_003_ask_at_temperature_zero(system: str | None, tmp_path: Path) -> None:
     """One model for all, or two: the parameters are the roles', whatever their models are."""

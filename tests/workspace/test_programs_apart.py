@@ -104,7 +104,7 @@ async def test_the_program_of_each_is_recorded_as_in_a_process_of_its_own(folder
             (record,) = await whole_runs(ws)
             pinned[folder] = [(await ws.tcp.info("stock")).content_hash, (await ws.ecp.info("shelf")).content_hash]
             assert record.manifest.tools["stock"].content_hash == pinned[folder][0]
-            histories = [*vars(ws.tcp.history("stock")).values(), *vars(ws.ecp.history("shelf")).values()]
+            histories = [*vars(ws.tcp.stock.history("stock")).values(), *vars(ws.ecp.stock.history("shelf")).values()]
             assert "agentorchestra_program" not in repr(histories) + record.manifest.model_dump_json()
     second = folders[1]
     command = [sys.executable, "-m", "agentorchestra", "replay", result.run_id, "--workspace", str(second)]
@@ -123,6 +123,7 @@ async def test_the_program_of_each_is_recorded_as_in_a_process_of_its_own(folder
     assert json.loads(told.stdout) == pinned[second], told.stderr
 
 
+@pytest.mark.long
 async def test_texts_of_components_import_from_the_program_of_their_workspace(folders: tuple[Path, Path]) -> None:
     text = (
         "from agentorchestra import tool\nfrom helpers import AMOUNT\n\n@tool(effect='pure')\n"

@@ -111,6 +111,7 @@ async def test_a_run_works_on_a_copy_of_a_dirty_repository_and_its_changes_are_a
             await ws.files.apply(result.run_id)
 
 
+@pytest.mark.long
 @needs_bubblewrap
 async def test_python_and_bash_work_in_the_folder_of_the_terminal(tmp_path: Path) -> None:
     user = repository(tmp_path / "user", CALC)
@@ -146,6 +147,7 @@ async def test_python_and_bash_work_in_the_folder_of_the_terminal(tmp_path: Path
         assert seen == [made, read, missing, calls, looked]
 
 
+@pytest.mark.long
 @needs_bubblewrap
 async def test_the_agent_is_told_which_command_decides(tmp_path: Path) -> None:
     user, told = repository(tmp_path / "user", CALC), list[str]()
@@ -161,6 +163,7 @@ async def test_the_agent_is_told_which_command_decides(tmp_path: Path) -> None:
     assert "this command decides" not in told[-1]
 
 
+@pytest.mark.long
 @needs_bubblewrap
 async def test_the_copy_is_made_anew_where_it_is_gone(tmp_path: Path) -> None:
     user = repository(tmp_path / "user", CALC | {f"data/{n}.bin": bytes([n]) * 300_000 for n in range(5)})
@@ -382,6 +385,7 @@ def test_two_cannot_apply_at_once_to_one_folder(tmp_path: Path) -> None:
     assert sorted(type(one).__name__ for one in results) == ["Applied", "ApplyConflictError"]
 
 
+@pytest.mark.long
 @needs_bubblewrap
 async def test_the_turns_of_a_session_share_a_project_and_what_was_applied_of_the_first_counts(tmp_path: Path) -> None:
     user = repository(tmp_path / "user", CALC | {"old.txt": "old\n"})
@@ -405,6 +409,7 @@ async def test_the_turns_of_a_session_share_a_project_and_what_was_applied_of_th
             await session.run("Fix that one", project=other)
 
 
+@pytest.mark.long
 @needs_bubblewrap
 async def test_a_fork_has_the_folder_of_its_event_and_changes_of_its_own(tmp_path: Path) -> None:
     user = repository(tmp_path / "user", CALC)

@@ -93,6 +93,7 @@ def who(name: str) -> ScriptedModel:
 ROLES = {"judge": RoleSettings(model="strict", temperature=0.0)}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("given", "said"),
     [

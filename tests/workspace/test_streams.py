@@ -68,6 +68,7 @@ async def test_the_argument_of_the_finishing_call_streams(tmp_path: Path) -> Non
     assert thoughts(notices) == "two and twoI am done."
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("opening", ["<think>two and two\nis four</think>\n", ""])
 async def test_thoughts_in_the_text_are_no_answer(tmp_path: Path, opening: str) -> None:
     notices = await over_http(tmp_path / "ws", say(f"{opening}It is four, as everybody knows."))

@@ -29,6 +29,7 @@ class Asked:
         return decide(calls=[call("done", answer="seen")])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("system", ["oagents", "agentorchestra"])
 async def test_no_agent_of_a_run_has_them(system: str, tmp_path: Path) -> None:
     shown: dict[bool, set[str]] = {}

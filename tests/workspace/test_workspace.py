@@ -403,6 +403,7 @@ async def test_an_application_is_found_again(tmp_path: Path) -> None:
         assert "stock" in record.manifest.tools
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("app", "said"),
     [

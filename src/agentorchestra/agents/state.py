@@ -52,7 +52,7 @@ def settled(ctx: BranchContext[Any]) -> Record | None:
     ledger = ctx.run.ledger
     before = ledger.forked_at or ledger.upgraded_at
     record = ledger.records.get(EffectKey(ctx.branch, ctx.last_n + 1)) if before else None
-    return record if record is not None and record.outcome is not None and ledger.settled(record) else None
+    return record if record is not None and record.outcome is not None and ledger.is_settled(record) else None
 
 
 def add_tools(ctx: BranchContext[Any], *tools: Tool[..., Any]) -> None:

@@ -163,11 +163,11 @@ def _may_be_tried(config: ComponentConfig, server: TCPServer, actor: str) -> boo
 def _as_named(config: ComponentConfig, server: TCPServer, components: Mapping[str, str]) -> ComponentConfig:
     """Return what is known of a tool in the version that the run names, where it names one."""
     version = components.get(f"tool:{config.name}")
-    return server.config(config.name, version) if version is not None else config
+    return server.stock.config(config.name, version) if version is not None else config
 
 
 def _version(config: ComponentConfig, server: TCPServer) -> Version:
-    return server.history(config.name, hidden=True).version(config.version)
+    return server.stock.history(config.name, hidden=True).version(config.version)
 
 
 async def _candidate(config: ComponentConfig, server: TCPServer) -> JsonValue:
@@ -209,7 +209,7 @@ def _free(name: str, server: TCPServer, names_in_run: Collection[str] = ()) -> s
         if candidate in names_in_run:
             return True
         try:
-            server.history(candidate, hidden=True)
+            server.stock.history(candidate, hidden=True)
         except UnknownComponentError:
             return False
         return True

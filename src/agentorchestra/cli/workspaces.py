@@ -12,7 +12,7 @@ import click
 from agentorchestra.core.errors import AgentOrchestraError, NoWorkspaceError, UnknownRunError
 from agentorchestra.core.names import did_you_mean
 from agentorchestra.core.protocols import RunHead, RunRecord
-from agentorchestra.core.spec import UNTESTED, RunResult
+from agentorchestra.core.spec import TESTLESS, RunResult
 from agentorchestra.workspace import DEFAULT_FOLDER, Workspace, load_app, load_settings, open_workspace
 from agentorchestra.workspace.variables import ENV_FILE
 
@@ -135,7 +135,7 @@ def task_folder_of(record: RunHead) -> Path | None:
 
 async def verdict_on(workspace: Workspace[Any], result: RunResult) -> TaskVerdict | None:
     """Return the verdict on a run that has ended, None where there is no task folder; an error is its sentence."""
-    if workspace.task is None or result.status in UNTESTED:
+    if workspace.task is None or result.status in TESTLESS:
         return None
     from agentorchestra.workspace.task_folder import TaskVerdict
 

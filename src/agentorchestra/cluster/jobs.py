@@ -285,7 +285,7 @@ class Jobs:
             status=UNDER_WAY, application_name=NAME, limit=limit, load_input=False, load_output=False
         )
 
-    async def ended(self, *, limit: int) -> list[WorkflowStatus]:
+    async def past_jobs(self, *, limit: int) -> list[WorkflowStatus]:
         """Return the last jobs that ended, newest first."""
         return await self._open_client.list_workflows_async(
             status=["SUCCESS", "ERROR"], application_name=NAME, limit=limit, sort_desc=True
@@ -303,7 +303,7 @@ class Jobs:
         pending = await self._open_client.list_workflows_async(
             status="PENDING", executor_id=executor, application_name=NAME, load_input=False, load_output=False
         )
-        jobs = [one for one in pending if job in (None, one.workflow_id)]
+        jobs = [status for status in pending if job in (None, status.workflow_id)]
         for queue in sorted({str(job.queue_name) for job in jobs}):
             ids = [job.workflow_id for job in jobs if job.queue_name == queue]
             await self._open_client.resume_workflows_async(ids, queue_name=queue)

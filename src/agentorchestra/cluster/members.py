@@ -119,7 +119,7 @@ FROM {schema}.members m ORDER BY m.since, m.id
 """
 
 
-class Member(NamedTuple):
+class ClusterMember(NamedTuple):
     id: str  # of this process; the queue knows it by this
     about: dict[str, Any]  # host, pid, kind, version, code, concurrency, tags, and a digest of each setting
     since_s: float  # for how long
@@ -162,7 +162,7 @@ class Members:
     Args:
         store: open.
         schema: of DBOS's tables.
-        about: see Member.
+        about: see ClusterMember.
         lease_s: for how long it may be silent until others take its runs over.
         clock: its own, by which it watches the others.
     """
@@ -238,7 +238,7 @@ class Members:
         if self._connection.execute(_BEAT.format(schema=self._schema), (self.id,)).fetchone() is None:
             raise self._loss()
 
-    async def dead(self) -> list[Member]:
+    async def dead(self) -> list[ClusterMember]:
         """Return the members that are dead; each belongs to this process now, until `buried`.
 
         Raises:
@@ -247,7 +247,7 @@ class Members:
         """
         return await self._ask(self._dead)
 
-    def _dead(self) -> list[Member]:
+    def _dead(self) -> list[ClusterMember]:
         self._connect()
         back, self._returned = self._returned, False
         if back:
@@ -271,15 +271,15 @@ class Members:
             row for row in neighbours if (row.taker is None or row.taker not in living) and self._is_taken(row, now)
         ]
 
-    def _hear(self, row: Member, now: float) -> tuple[int, float]:
+    def _hear(self, row: ClusterMember, now: float) -> tuple[int, float]:
         before = self._heard.get(row.id)
         return before if before is not None and before[0] == row.beats else (row.beats, now)
 
-    def _is_silent(self, row: Member, now: float) -> bool:
+    def _is_silent(self, row: ClusterMember, now: float) -> bool:
         watched_s = now - self._heard[row.id][1]
         return watched_s >= row.lease_s or (row.overdue and watched_s >= min(row.lease_s / 2, WATCHED_S))
 
-    def _is_taken(self, row: Member, now: float) -> bool:
+    def _is_taken(self, row: ClusterMember, now: float) -> bool:
         assert self._connection is not None
         free = row.id in self._locks or self._free.get(row.id, 0) >= 2
         if not (self._is_silent(row, now) or (free and self._lock(row.id))):
@@ -296,7 +296,7 @@ class Members:
             "database and its runs were taken over by others; it ends. Start it again: nothing is lost"
         )
 
-    async def bury(self, member: Member) -> None:
+    async def bury(self, member: ClusterMember) -> None:
         """Remove a dead member whose jobs are queued again; ConnectionError (it is dead still) without a database."""
         await self._ask(lambda: self._bury(member.id))
 
@@ -392,23 +392,23 @@ class Members:
         if connection is not None:
             connection.close()
 
-    def _view(self) -> list[Member]:
+    def _view(self) -> list[ClusterMember]:
         self._connect()
         return self._look()
 
-    def _look(self) -> list[Member]:
+    def _look(self) -> list[ClusterMember]:
         assert self._connection is not None
         rows = self._connection.execute(_LOOK.format(schema=self._schema)).fetchall()
         self._up_s = float(rows[0][-1]) if rows else 0.0
         return [_member(row) for row in rows]
 
 
-def _member(row: tuple[Any, ...]) -> Member:
+def _member(row: tuple[Any, ...]) -> ClusterMember:
     member, about, since_s, has_lock, beats, silent_s, lease_s, taker, _ = row
-    return Member(str(member), about, float(since_s), bool(has_lock), beats, float(silent_s), lease_s, taker)
+    return ClusterMember(str(member), about, float(since_s), bool(has_lock), beats, float(silent_s), lease_s, taker)
 
 
-def members_of(store: PostgresStore, schema: str) -> list[Member]:
+def members_of(store: PostgresStore, schema: str) -> list[ClusterMember]:
     with store.connect() as connection:
         connection.autocommit = True
         if connection.execute("SELECT to_regclass(%s)", (f"{schema}.members",)).fetchone()[0] is None:
@@ -416,7 +416,7 @@ def members_of(store: PostgresStore, schema: str) -> list[Member]:
         return [_member(row) for row in connection.execute(_LOOK.format(schema=schema)).fetchall()]
 
 
-def _compare(own: dict[str, Any], other: Member) -> None:
+def _compare(own: dict[str, Any], other: ClusterMember) -> None:
     """Raise OtherWorkerError where two members cannot work on one database."""
     about = other.about
     # Another version of the package may have other settings: those that both know must be alike.

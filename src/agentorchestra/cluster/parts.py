@@ -35,7 +35,7 @@ _IDLE_LOOKS = 5
 """Looks at which a part that was begun has no driver, until it is taken back: another worker goes on with it sooner."""
 
 
-class Parts:
+class RunParts:
     """Has agents of the runs of this worker work on any worker: `ws` is open in a database, `jobs` are its queues."""
 
     def __init__(self, ws: Workspace[Any], jobs: Jobs) -> None:
@@ -144,7 +144,7 @@ class Parts:
 
 
 class _Away:
-    def __init__(self, parts: Parts, run: Run, part: RunRecord) -> None:
+    def __init__(self, parts: RunParts, run: Run, part: RunRecord) -> None:
         self.limits = part.manifest.budget
         self._parts = parts
         self._store = parts.ws.store
@@ -155,23 +155,23 @@ class _Away:
         self._status = RunStatus.CREATED
 
     async def ended(self) -> None:
-        run, loop, paused, idle = self._run, asyncio.get_running_loop(), False, 0
+        run, loop, is_paused, idle = self._run, asyncio.get_running_loop(), False, 0
         begun_by = loop.time() + BEGIN_S
         with self._store.follow(self._name) as news, self._parts.following(run.id):
             while await self._look(news) in GOES_ON:
                 if run.leaving and not run.ledger.pause_requested:
                     raise SuspendedError(f"the sub-agent of {run.id} goes on in {self._name}")
-                if run.pausing and not paused:
-                    paused = True
+                if run.pausing and not is_paused:
+                    is_paused = True
                     await self._ask(PauseRequested(reason=f"{run.id} is paused"))
-                unbegun = self._status is RunStatus.CREATED and (paused or loop.time() >= begun_by)
+                unbegun = self._status is RunStatus.CREATED and (is_paused or loop.time() >= begun_by)
                 if unbegun or idle >= _IDLE_LOOKS:
                     if await self._parts.take_back(self._name):
-                        if not paused:
+                        if not is_paused:
                             self._parts.nobody_free()
                         continue
                     idle = 0
-                quiet = not await _first_of(news, *([] if paused else [run.pause_asked]))
+                quiet = not await _first_of(news, *([] if is_paused else [run.pause_asked]))
                 idle = idle + 1 if quiet and await self._is_idle() else 0
 
     async def stop(self) -> bool:

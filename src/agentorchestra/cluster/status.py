@@ -50,7 +50,7 @@ class QueuedRun(BaseModel, frozen=True):
     waiting_s: float
 
 
-class Refused(BaseModel, frozen=True):
+class RefusedRun(BaseModel, frozen=True):
     """A run that no worker could drive; `agentorchestra submit --again RUN` queues it once more."""
 
     run_id: str
@@ -73,7 +73,7 @@ class Standing(BaseModel, frozen=True):
     queued: tuple[QueuedRun, ...]
     queues: dict[str, int]
     statuses: dict[str, int]
-    refused: tuple[Refused, ...]
+    refused: tuple[RefusedRun, ...]
     no_worker: dict[str, int] = {}
 
 
@@ -85,7 +85,7 @@ async def standing(ws: Workspace[Any], jobs: Jobs, *, most: int = 20) -> Standin
     queue = sorted((job for job in under_way if job.status == "ENQUEUED"), key=_order)
     now = datetime.now(UTC).timestamp() * 1000
     codes = {member.about.get("code") for member in members if member.alive}
-    results = await jobs.ended(limit=200)
+    results = await jobs.past_jobs(limit=200)
     statuses = Counter(run.status.value for run in await ws.store.run_states() if not run.id.startswith(PART))
     return Standing(
         workers=tuple(
@@ -116,7 +116,7 @@ async def standing(ws: Workspace[Any], jobs: Jobs, *, most: int = 20) -> Standin
         queues=dict(sorted(Counter(str(job.queue_name) for job in queue).items())),
         statuses=dict(sorted(statuses.items())),
         refused=tuple(
-            Refused(run_id=run_of(job.workflow_id), **failure)
+            RefusedRun(run_id=run_of(job.workflow_id), **failure)
             for job in results
             if (failure := _error(job)) is not None
         )[:most],

@@ -27,7 +27,7 @@ from agentorchestra.cluster.jobs import (
     version_of,
 )
 from agentorchestra.cluster.members import LOOK_S, Members, beat_s, digests
-from agentorchestra.cluster.parts import Parts
+from agentorchestra.cluster.parts import RunParts
 from agentorchestra.cluster.requests import RequestLimits
 from agentorchestra.cluster.startup import until_reached
 from agentorchestra.core.clock import SystemClock
@@ -71,7 +71,7 @@ class Suspects:
         self._waiting = 0  # to begin alone: nobody passes them
 
     @asynccontextmanager
-    async def begun(self, *, alone: bool) -> AsyncIterator[None]:
+    async def begin(self, *, alone: bool) -> AsyncIterator[None]:
         """Wait until a run may begin; the block lasts until it has made progress."""
         async with self._changed:
             if alone:
@@ -118,7 +118,7 @@ class Worker:
         self.tags = check_tags(tags)
         self._version = version_of(code_digest())
         self._jobs = Jobs(ws)
-        self._parts = Parts(ws, self._jobs)
+        self._parts = RunParts(ws, self._jobs)
         about = {
             "kind": "worker",
             "version": distribution() if version is None else version,
@@ -322,7 +322,7 @@ class Worker:
         drivers = lost_drivers(await ws.store.load(run_id))
         if not drivers:
             return (await ws.runs.take_up(run_id)).status
-        async with self._suspects[part].begun(alone=drivers > 1):
+        async with self._suspects[part].begin(alone=drivers > 1):
             driving = asyncio.create_task(ws.runs.take_up(run_id), name=f"cluster:{run_id}")
             while not (driving.done() or self._parts.follows(run_id)) and lost_drivers(await ws.store.load(run_id)):
                 await asyncio.wait({driving}, timeout=_AGAIN_S)

@@ -64,13 +64,13 @@ class Society:
         op, thread = arguments.get("op"), str(arguments.get("thread", ""))
         if op is None:
             if self.leader and arguments.get("sender") == self.leader:
-                self.threads.setdefault(thread, self._opened(arguments))
+                self.threads.setdefault(thread, self._open_thread(arguments))
         elif op == "found":
             self.leader, self.members, self.home = str(arguments["leader"]), dict(arguments["members"]), branch
             self.topology = arguments["topology"]
         elif op == "create":
-            there = dict.fromkeys([self.leader, *map(str, arguments["participants"])])
-            self.threads.setdefault(thread, Thread([*there]))
+            names = dict.fromkeys([self.leader, *map(str, arguments["participants"])])
+            self.threads.setdefault(thread, Thread([*names]))
         elif op in ("add", "remove"):
             name, participants = str(arguments["participant"]), self.threads[thread].participants
             if (op == "add") != (name in participants):
@@ -120,7 +120,7 @@ class Society:
         to = [str(recipient) for recipient in arguments.get("to") or []]
         thread = self.threads.get(name)
         if thread is None and sender == self.leader and name.strip():
-            thread = self._opened(arguments)
+            thread = self._open_thread(arguments)
         if thread is None or thread.closed:
             return self._no_thread(name)
         if sender not in thread.participants:
@@ -147,7 +147,7 @@ class Society:
             "",
         )
 
-    def _opened(self, arguments: Mapping[str, Any]) -> Thread:
+    def _open_thread(self, arguments: Mapping[str, Any]) -> Thread:
         """Return the thread that a message of the leader opens where it is not there yet: with those it mentions."""
         return Thread([*dict.fromkeys([self.leader, *map(str, arguments.get("to") or ())])])
 

@@ -75,9 +75,9 @@ class LogQuery(BaseModel, frozen=True):
             and (not self.types or event.type in self.types)
             and (self.actor is None or event.actor == self.actor)
             and (self.since is None or event.ts >= self.since)
-            and (not self.holds or self._held(event))
+            and (not self.holds or self._holds(event))
         )
 
-    def _held(self, event: Event) -> bool:
+    def _holds(self, event: Event) -> bool:
         body = _ENCODE(event.body)
         return all(text in body for text in self.holds)

@@ -53,7 +53,7 @@ def split_thoughts(text: str) -> tuple[str, str]:
         return "", rest
     channel_thoughts, rest = _channels(rest)
     tag_thoughts, rest = _tag_thoughts(rest)
-    thoughts = "\n\n".join(thought.strip() for thought in (*channel_thoughts, *tag_thoughts) if thought.strip())
+    thoughts = "\n\n".join(part.strip() for part in (*channel_thoughts, *tag_thoughts) if part.strip())
     if channel_thoughts or tag_thoughts:
         rest = _without_ends(rest).strip()
     wrapper = _WRAPPER.fullmatch(rest) if thoughts else None

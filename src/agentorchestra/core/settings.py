@@ -140,7 +140,7 @@ class PolicySettings(BaseModel, frozen=True, extra="forbid"):
     review: Literal["off", "on"] = "on"
 
     @model_validator(mode="after")
-    def _named_once(self) -> Self:
+    def _check_names(self) -> Self:
         for name in self.ask:
             for other in ("allow", "deny"):
                 if name in getattr(self, other):
@@ -575,7 +575,7 @@ class ProgramSettings(BaseModel, frozen=True, extra="forbid"):
 
     @field_validator("command")
     @classmethod
-    def _known(cls, command: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_command(cls, command: tuple[str, ...]) -> tuple[str, ...]:
         if not command or not command[0].strip():
             raise ValueError('the command is empty; write the program and its arguments: ["python", "agent.py"]')
         for word in command:

@@ -52,7 +52,7 @@ class RunStatus(StrEnum):
 FINAL = frozenset({RunStatus.COMPLETED, RunStatus.PARTIAL, RunStatus.BLOCKED})
 """Statuses a resume returns as they are; every other one can be driven on."""
 
-UNTESTED = frozenset({RunStatus.CREATED, RunStatus.RUNNING, RunStatus.WAITING, RunStatus.PAUSED, RunStatus.CANCELLED})
+TESTLESS = frozenset({RunStatus.CREATED, RunStatus.RUNNING, RunStatus.WAITING, RunStatus.PAUSED, RunStatus.CANCELLED})
 """Statuses in which the tests of a task's folder are not run."""
 
 EXIT_CODES: dict[RunStatus, int] = {RunStatus.COMPLETED: 0, RunStatus.FAILED: 1, RunStatus.CANCELLED: 130}
@@ -130,7 +130,7 @@ class RunSpec(BaseModel, frozen=True, extra="forbid"):
 
     @model_validator(mode="before")
     @classmethod
-    def _checked(cls, values: Any) -> Any:
+    def _check_values(cls, values: Any) -> Any:
         """Return the values that are given; refuse the usual mistakes, each in a sentence of its own."""
         if not isinstance(values, Mapping):
             return values
@@ -519,7 +519,7 @@ class RunFile(BaseModel, frozen=True):
 
 Out = TypeVar("Out", default=Any)
 
-_GOES_ON = UNTESTED | {RunStatus.FAILED}  # a text of such a run is how far it came, and no answer
+_GOES_ON = TESTLESS | {RunStatus.FAILED}  # a text of such a run is how far it came, and no answer
 
 
 class RunResult(BaseModel, Generic[Out]):

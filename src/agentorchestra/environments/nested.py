@@ -38,7 +38,7 @@ from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import Environment, Ground, Grounded
 from agentorchestra.environments.folder import FolderGround
-from agentorchestra.runtime.open_environments import grounded
+from agentorchestra.runtime.open_environments import as_grounded
 from agentorchestra.tea.calling.actions import composes, is_repeatable
 from agentorchestra.tea.calling.environment import ActionEnvironment
 
@@ -199,7 +199,7 @@ class NestedEnvironment(ActionEnvironment):
             await self._scatter(json.loads(data))
 
     async def _gather(self) -> dict[str, JsonValue]:
-        apart = {name: part for name, part in self._parts.items() if grounded(part) is None}
+        apart = {name: part for name, part in self._parts.items() if as_grounded(part) is None}
         inner: dict[str, JsonValue] = {
             name: _to_json(await part.snapshot()) for name, part in apart.items() if part.branching == "snapshot"
         }
@@ -223,7 +223,7 @@ class NestedEnvironment(ActionEnvironment):
 
     @property
     def _standing(self) -> list[Grounded]:
-        return [member for part in self._parts.values() if (member := grounded(part)) is not None]
+        return [member for part in self._parts.values() if (member := as_grounded(part)) is not None]
 
     @property
     def ground(self) -> str:

@@ -11,15 +11,9 @@ from agentorchestra.workspace import Workspace
 
 def manager_of(workspace: Workspace[Any], subject: str) -> tuple[ContextManager[Any], str]:
     """Return the manager of a component and its name, from `tool:price_of`; EvolutionError for another form."""
-    kind, colon, name = subject.partition(":")
-    managers: dict[str, ContextManager[Any]] = {
-        "tool": workspace.tcp,
-        "environment": workspace.ecp,
-        "agent": workspace.acp,
-        "prompt": workspace.components.prompts,
-        "memory": workspace.components.memories,
-    }
-    if not colon or kind not in managers or not name:
+    kind, _, name = subject.partition(":")
+    managers = {manager.kind.name: manager for manager in workspace.components.managers}
+    if kind not in managers or not name:
         raise EvolutionError(f"{subject!r} names no component; write KIND:NAME, the kinds are {', '.join(managers)}")
     return managers[kind], name
 

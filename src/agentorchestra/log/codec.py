@@ -79,72 +79,72 @@ class EffectCodec:
 
     def _encode_request(self, request: ModelRequest) -> dict[str, JsonValue]:
         chain = request.chain
-        known = len(chain)
-        while known and chain[known - 1] not in self._heads:
-            known -= 1
-        prefix = chain[known - 1] if known else ""
-        appended = request.messages[known:]
-        if appended:
-            self._links[chain[-1]] = (prefix, appended)
-            self._heads.update(chain[known:])
+        length = len(chain)
+        while length and chain[length - 1] not in self._heads:
+            length -= 1
+        prefix = chain[length - 1] if length else ""
+        tail = request.messages[length:]
+        if tail:
+            self._links[chain[-1]] = (prefix, tail)
+            self._heads.update(chain[length:])
         new = {tool.digest: tool for tool in request.tools if tool.digest not in self._schemas}
         self._schemas.update(new)
-        stored: dict[str, Any] = {
+        body: dict[str, Any] = {
             "model": request.model,
             "prefix": prefix,
-            "appended": [m.model_dump(mode="json", exclude_defaults=True) | {"role": m.role} for m in appended],
+            "appended": [m.model_dump(mode="json", exclude_defaults=True) | {"role": m.role} for m in tail],
         }
         if request.tools:
-            stored["tools"] = [tool.digest for tool in request.tools]
+            body["tools"] = [tool.digest for tool in request.tools]
         if new:
-            dumped = {digest: tool.model_dump(mode="json", exclude_defaults=True) for digest, tool in new.items()}
-            stored["schemas"] = dumped
+            schemas = {digest: tool.model_dump(mode="json", exclude_defaults=True) for digest, tool in new.items()}
+            body["schemas"] = schemas
         settings = request.settings.model_dump(mode="json", exclude_defaults=True)
         if settings:
-            stored["settings"] = settings
-        return stored
+            body["settings"] = settings
+        return body
 
     def learn(self, body: dict[str, Any]) -> None:
         """Take note of what a stored effect added to the log (on load, in sequence)."""
-        stored = body.get("request")
-        if not stored:
+        request = body.get("request")
+        if not request:
             return
-        head = stored.get("prefix", "")
-        messages = tuple(Message.model_validate(m) for m in stored.get("appended", ()))
+        head = request.get("prefix", "")
+        messages = tuple(Message.model_validate(m) for m in request.get("appended", ()))
         prefix = head
         for message in messages:
             head = sha256_text(head + message.digest)
             self._heads.add(head)
         if messages:
             self._links[head] = (prefix, messages)
-        for digest, schema in stored.get("schemas", {}).items():
+        for digest, schema in request.get("schemas", {}).items():
             self._schemas[digest] = ToolSchema.model_validate(schema)
 
     def decode(self, body: dict[str, Any]) -> Effect:
         """Return the effect of a stored form encoded or learned here; StoreError if the log lacks a part of it."""
         rest = {key: value for key, value in body.items() if key != "request"}
-        stored = body.get("request")
+        fields = body.get("request")
         request = None
-        if stored:
-            appended = tuple(Message.model_validate(m) for m in stored.get("appended", ()))
+        if fields:
+            tail = tuple(Message.model_validate(m) for m in fields.get("appended", ()))
             request = ModelRequest(
-                model=stored["model"],
-                messages=self._messages(stored.get("head") or stored.get("prefix", "")) + appended,
-                tools=tuple(self._schema(digest) for digest in stored.get("tools", ())),
-                settings=ModelSettings.model_validate(stored.get("settings", {})),
+                model=fields["model"],
+                messages=self._messages(fields.get("head") or fields.get("prefix", "")) + tail,
+                tools=tuple(self._schema(digest) for digest in fields.get("tools", ())),
+                settings=ModelSettings.model_validate(fields.get("settings", {})),
             )
         return Effect.model_validate({**rest, "request": request})
 
     def schemas(self) -> dict[str, ToolSchema]:
-        found: dict[str, ToolSchema] = {}
+        by_name: dict[str, ToolSchema] = {}
         for schema in self._schemas.values():
-            found.setdefault(schema.name, schema)
-        return found
+            by_name.setdefault(schema.name, schema)
+        return by_name
 
     def words_of(self, name: str) -> set[str]:
         """Return the words in what models were told of the tools with a name."""
-        said = (schema.description for schema in self._schemas.values() if schema.name == name)
-        return {word for text in said for word in re.findall(r"\w+", text)}
+        descriptions = (schema.description for schema in self._schemas.values() if schema.name == name)
+        return {word for text in descriptions for word in re.findall(r"\w+", text)}
 
     def _schema(self, digest: str) -> ToolSchema:
         try:
@@ -157,10 +157,10 @@ class EffectCodec:
     def _messages(self, head: str) -> tuple[Message, ...]:
         parts: list[tuple[Message, ...]] = []
         while head:
-            found = self._find(head)
-            if found is None:
+            link = self._find(head)
+            if link is None:
                 raise StoreError(f"the log lacks the messages up to {head[:12]}; restore the workspace from a backup")
-            prefix, messages = found
+            prefix, messages = link
             parts.append(messages)
             head = prefix
         return tuple(message for part in reversed(parts) for message in part)

@@ -67,10 +67,10 @@ class Comparison(BaseModel, frozen=True):
 
 
 def compare_runs(first: Sequence[Event], second: Sequence[Event]) -> Comparison:
-    ours, theirs = Ledger.of(first), Ledger.of(second)
-    common, key = _first_difference(ours, theirs)
-    left = _Log(first, ours)
-    right = _Log(second, theirs)
+    ledger, other = Ledger.of(first), Ledger.of(second)
+    common, key = _first_difference(ledger, other)
+    left = _Log(first, ledger)
+    right = _Log(second, other)
     return Comparison(
         first=left.side(key, common),
         second=right.side(key, common),
@@ -98,13 +98,13 @@ class _Log:
             model=self.manifest.model,
             system=self.manifest.system,
             answer=str(self.result.get("answer") or ""),
-            usage=sum((one for _, one in self.ledger.spent), Usage()),
+            usage=sum((usage for _, usage in self.ledger.spent), Usage()),
             continuation=() if key is None else tuple(self._beyond(common)),
         )
 
     def _beyond(self, common: frozenset[EffectKey]) -> Iterator[Step]:
         """Yield what it did after the runs parted, without composites that have not ended."""
-        for key in _ordered(self.ledger):
+        for key in _keys(self.ledger):
             record = self.ledger.records[key]
             if key not in common and (record.outcome is not None or record.mode is not Mode.COMPOSITE):
                 yield self.step(key)
@@ -114,10 +114,10 @@ class _Log:
         effect = record.effect
         name = str(effect.get("component", "")).rpartition("@")[0]
         outcome = record.outcome
-        asked = effect.get("arguments", {})
+        arguments = effect.get("arguments", {})
         result = "" if outcome is None else outcome.error or text_of(outcome.blocks())
         if effect.get("kind") == EffectKind.REQUEST_MODEL:
-            asked = {}
+            arguments = {}
             if outcome is not None and outcome.ok:
                 reply = outcome.response
                 calls = ", ".join(f"{c.name}({_short(c.arguments)})" for c in reply.tool_calls)
@@ -125,7 +125,7 @@ class _Log:
         return Step(
             key=str(key),
             what=f"{effect.get('kind')} {name}",
-            asked=_short(asked) if asked else "",
+            asked=_short(arguments) if arguments else "",
             status="open" if outcome is None else outcome.status,
             result=_short(result),
         )
@@ -134,19 +134,19 @@ class _Log:
         return self.ledger.codec.decode(self.ledger.records[key].effect)
 
 
-def _ordered(ledger: Ledger) -> list[EffectKey]:
+def _keys(ledger: Ledger) -> list[EffectKey]:
     return sorted(ledger.records, key=lambda key: (ledger.records[key].seq, key))
 
 
-def _first_difference(ledger: Ledger, theirs: Ledger) -> tuple[frozenset[EffectKey], EffectKey | None]:
+def _first_difference(ledger: Ledger, second: Ledger) -> tuple[frozenset[EffectKey], EffectKey | None]:
     """Return what is equal before it, and the key of the first effect that is not."""
     common: set[EffectKey] = set()
-    for key in _ordered(ledger):
-        other = theirs.records.get(key)
+    for key in _keys(ledger):
+        other = second.records.get(key)
         if other is None or not _equal(ledger.records[key], other):
             return frozenset(common), key
         common.add(key)
-    return frozenset(common), next((key for key in _ordered(theirs) if key not in ledger.records), None)
+    return frozenset(common), next((key for key in _keys(second) if key not in ledger.records), None)
 
 
 def _equal(record: Record, other: Record) -> bool:
@@ -164,26 +164,26 @@ def _result(record: Record) -> JsonValue:
 
 
 def _difference(key: EffectKey, left: _Log, right: _Log) -> Difference:
-    one, other = left.ledger.records.get(key), right.ledger.records.get(key)
-    if one is None or other is None:
-        has, lacks = (left, right) if one is not None else (right, left)
+    record, other = left.ledger.records.get(key), right.ledger.records.get(key)
+    if record is None or other is None:
+        has, lacks = (left, right) if record is not None else (right, left)
         step = has.step(key)
-        what = f"only {has.run_id} has {key} ({step.what}); {lacks.run_id} has no such effect"
-        return Difference(key=str(key), kind="missing", what=what)
-    if one.fingerprint != other.fingerprint:
+        text = f"only {has.run_id} has {key} ({step.what}); {lacks.run_id} has no such effect"
+        return Difference(key=str(key), kind="missing", what=text)
+    if record.fingerprint != other.fingerprint:
         before, after = left.effect(key), right.effect(key)
         if (before.kind, before.name) != (after.kind, after.name):
-            what = f"{before.kind.value} {before.name} in the one, {after.kind.value} {after.name} in the other"
+            text = f"{before.kind.value} {before.name} in the one, {after.kind.value} {after.name} in the other"
         elif before.kind is EffectKind.REQUEST_MODEL:
-            what = f"the request to {before.name} differs: {left.ledger.request_change(one.effect, after)}"
+            text = f"the request to {before.name} differs: {left.ledger.request_change(record.effect, after)}"
         else:
-            what = f"{before.kind.value} {before.name} with other arguments"
-        return Difference(key=str(key), kind="asked", what=what, lines=_diff(_text(before), _text(after)))
+            text = f"{before.kind.value} {before.name} with other arguments"
+        return Difference(key=str(key), kind="asked", what=text, lines=_diff(_text(before), _text(after)))
     a, b = left.step(key), right.step(key)
-    what = f"{a.what} was asked the same and gave {a.status} in the one, {b.status} in the other"
+    text = f"{a.what} was asked the same and gave {a.status} in the one, {b.status} in the other"
     if a.status == b.status:
-        what = f"{a.what} was asked the same and gave something else"
-    return Difference(key=str(key), kind="answered", what=what, lines=_diff(_outcome(one), _outcome(other)))
+        text = f"{a.what} was asked the same and gave something else"
+    return Difference(key=str(key), kind="answered", what=text, lines=_diff(_outcome(record), _outcome(other)))
 
 
 def _text(effect: Effect) -> list[str]:
@@ -214,10 +214,10 @@ def _json_lines(value: Any) -> list[str]:
 
 def _diff(before: list[str], after: list[str]) -> tuple[str, ...]:
     lines = list(difflib.unified_diff(before, after, lineterm="", n=1))[2:]
-    shown = [_short(line) for line in lines[:_DIFF_LINES]]
+    texts = [_short(line) for line in lines[:_DIFF_LINES]]
     if len(lines) > _DIFF_LINES:
-        shown.append(f"... {len(lines) - _DIFF_LINES} more lines")
-    return tuple(shown)
+        texts.append(f"... {len(lines) - _DIFF_LINES} more lines")
+    return tuple(texts)
 
 
 def _short(value: Any, most: int = _SHORT) -> str:
@@ -228,14 +228,14 @@ def _short(value: Any, most: int = _SHORT) -> str:
 def _relation(left: _Log, right: _Log) -> str:
     for child, parent in ((left, right), (right, left)):
         if child.manifest.parent_run == parent.run_id:
-            where = f"at event {child.manifest.fork_seq} (changed: {changed_in(child.manifest)})"
-            return f"{child.run_id} was forked from {parent.run_id} {where}"
+            place = f"at event {child.manifest.fork_seq} (changed: {changed_in(child.manifest)})"
+            return f"{child.run_id} was forked from {parent.run_id} {place}"
     if left.manifest.parent_run is not None and left.manifest.parent_run == right.manifest.parent_run:
-        changed = "; ".join(f"{one.run_id} changed: {changed_in(one.manifest)}" for one in (left, right))
+        changed = "; ".join(f"{log.run_id} changed: {changed_in(log.manifest)}" for log in (left, right))
         return f"both were forked from {left.manifest.parent_run} ({changed})"
     return ""
 
 
 def changed_in(manifest: RunManifest) -> str:
-    said = (f"{name} {value}" if name.startswith("component:") else name for name, value in manifest.overrides.items())
-    return ", ".join(said) or "nothing"
+    keys = (f"{name} {value}" if name.startswith("component:") else name for name, value in manifest.overrides.items())
+    return ", ".join(keys) or "nothing"

@@ -15,10 +15,10 @@ from agentorchestra.log.ledger import Ledger, Record, within
 
 Kind = Literal["message", "create", "add", "remove", "close", "submit", "lost"]
 
-FOUND = "found"  # the change that founds a society, see `core.mail.Society`
+FOUNDING = "found"  # the change that founds a society, see `core.mail.Society`
 
 
-class Exchange(BaseModel, frozen=True):
+class AgentExchange(BaseModel, frozen=True):
     """One thing that happened between agents that write to each other."""
 
     n: int  # its number in the conversation, from 1
@@ -40,7 +40,7 @@ class Conversation(BaseModel, frozen=True):
     leader: str  # who submits the answer
     members: dict[str, str]  # the others, with what each is for
     origin: str = ""  # where it comes from: the id of the run
-    exchanges: tuple[Exchange, ...] = ()
+    exchanges: tuple[AgentExchange, ...] = ()
 
     def lines(self) -> str:
         """Return it as lines of JSON: what it is about, then each exchange."""
@@ -52,36 +52,36 @@ class Conversation(BaseModel, frozen=True):
     def of_lines(cls, text: str) -> Conversation:
         """Return the conversation of such lines; pydantic's ValidationError for what is none."""
         head, *rows = text.strip().split("\n")
-        exchanges = tuple(Exchange.model_validate_json(row) for row in rows)
+        exchanges = tuple(AgentExchange.model_validate_json(row) for row in rows)
         return cls.model_validate_json(head).model_copy(update={"exchanges": exchanges})
 
 
 def conversation(events: Sequence[Event]) -> Conversation | None:
     """Return what the agents of a run said so far, by its log; None for a run without a society."""
     ledger = Ledger.of(events)
-    effects = [(event, ledger.records[key]) for event in events if (key := _ended(event, ledger)) is not None]
-    founding = next(((event, found) for event, one in effects if (found := _founded(one)) is not None), None)
+    effects = [(event, ledger.records[key]) for event in events if (key := _end_key(event, ledger)) is not None]
+    founding = next(((event, start) for event, record in effects if (start := _founding(record)) is not None), None)
     if founding is None:
         return None
     created = events[0]
     assert isinstance(created.data, RunCreated)
-    home, founded = founding
+    home, society = founding
     talk = Conversation(
         task=created.data.manifest.task,
-        leader=str(founded["leader"]),
-        members=dict(founded["members"]),
+        leader=str(society["leader"]),
+        members=dict(society["members"]),
         origin=created.run,
     )
-    exchanges: list[Exchange] = []
+    exchanges: list[AgentExchange] = []
     for event, record in effects:
-        said = _said(event, record, talk, home.branch)
-        if said is not None:
+        fields = _fields(event, record, talk, home.branch)
+        if fields is not None:
             seconds = round(max(0.0, (event.ts - created.ts).total_seconds()), 3)
-            exchanges.append(Exchange(n=len(exchanges) + 1, seconds=seconds, **said))
+            exchanges.append(AgentExchange(n=len(exchanges) + 1, seconds=seconds, **fields))
     return talk.model_copy(update={"exchanges": tuple(exchanges)})
 
 
-def _ended(event: Event, ledger: Ledger) -> EffectKey | None:
+def _end_key(event: Event, ledger: Ledger) -> EffectKey | None:
     """Return the key of the effect whose outcome an event is, None where it is none or was superseded."""
     if event.type != "completed" or event.n is None:
         return None
@@ -90,14 +90,14 @@ def _ended(event: Event, ledger: Ledger) -> EffectKey | None:
     return key if record is not None and record.seq == event.seq and record.outcome is not None else None
 
 
-def _founded(record: Record) -> Mapping[str, Any] | None:
+def _founding(record: Record) -> Mapping[str, Any] | None:
     """Return the arguments of the change that founds the society, None for what is none."""
     arguments: Mapping[str, Any] = record.effect.get("arguments", {})
-    founds = record.kind is EffectKind.SEND_MESSAGE and arguments.get("op") == FOUND
+    founds = record.kind is EffectKind.SEND_MESSAGE and arguments.get("op") == FOUNDING
     return arguments if founds and record.outcome is not None and record.outcome.ok else None
 
 
-def _said(event: Event, record: Record, talk: Conversation, home: str) -> dict[str, Any] | None:
+def _fields(event: Event, record: Record, talk: Conversation, home: str) -> dict[str, Any] | None:
     """Return the fields of the exchange that an effect is, None for effects that are none.
 
     Args:
@@ -106,25 +106,25 @@ def _said(event: Event, record: Record, talk: Conversation, home: str) -> dict[s
     """
     outcome, arguments = record.outcome, record.effect.get("arguments", {})
     assert outcome is not None
-    refused = "" if outcome.ok else outcome.error or outcome.status
-    said: dict[str, Any] = {"sender": event.actor, "refused": refused, "thread": str(arguments.get("thread", ""))}
+    refusal = "" if outcome.ok else outcome.error or outcome.status
+    fields: dict[str, Any] = {"sender": event.actor, "refused": refusal, "thread": str(arguments.get("thread", ""))}
     if record.kind is EffectKind.SEND_MESSAGE:
         op = arguments.get("op", "message")
         if op not in get_args(Kind):
             return None
-        named = arguments.get("to") or arguments.get("participants") or arguments.get("participant")
+        names = arguments.get("to") or arguments.get("participants") or arguments.get("participant")
         content = arguments.get("content") or arguments.get("summary") or ""
-        return said | {"kind": op, "to": _names(named), "content": str(content)}
+        return fields | {"kind": op, "to": _names(names), "content": str(content)}
     if record.kind is EffectKind.SPAWN and event.branch == home and arguments.get("name") in talk.members:
-        why = outcome.error or "its work has ended"
-        return {"kind": "lost", "sender": str(arguments["name"]), "content": why}
+        reason = outcome.error or "its work has ended"
+        return {"kind": "lost", "sender": str(arguments["name"]), "content": reason}
     if record.effect.get("purpose") == FINISH and event.actor == talk.leader and within(event.branch, home):
-        return said | {"kind": "submit", "content": _answer(arguments)}
+        return fields | {"kind": "submit", "content": _answer(arguments)}
     return None
 
 
-def _names(named: Any) -> tuple[str, ...]:
-    return tuple(str(one) for one in (named if isinstance(named, list) else [named]) if one)
+def _names(value: Any) -> tuple[str, ...]:
+    return tuple(str(name) for name in (value if isinstance(value, list) else [value]) if name)
 
 
 def _answer(arguments: Mapping[str, Any]) -> str:

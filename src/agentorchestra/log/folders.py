@@ -29,10 +29,10 @@ def left_behind(run_folder: Path) -> list[Path]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     half = [world_folder(run_folder, MAIN) / name for name in _OF_A_PROCESS]
-    return [*(world for world in worlds if world.name != MAIN), *(one for one in half if one.exists())]
+    return [*(world for world in worlds if world.name != MAIN), *(path for path in half if path.exists())]
 
 
 def clear_up(run_folder: Path) -> None:
     """Remove what was left behind. Blocks."""
-    for one in left_behind(run_folder):
-        shutil.rmtree(one, ignore_errors=True)
+    for path in left_behind(run_folder):
+        shutil.rmtree(path, ignore_errors=True)

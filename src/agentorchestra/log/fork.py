@@ -23,7 +23,7 @@ from agentorchestra.core.protocols import Environment
 from agentorchestra.core.spec import RunManifest
 from agentorchestra.log.ledger import Ledger
 
-_KEPT = ("usage", "trust", "ended_at", "writes")  # what an outcome whose value is replaced keeps
+_FIELDS = ("usage", "trust", "ended_at", "writes")  # what an outcome whose value is replaced keeps
 
 
 def fork_point(run_id: str, events: Sequence[Event], at: int | str | None) -> int:
@@ -44,13 +44,13 @@ def fork_point(run_id: str, events: Sequence[Event], at: int | str | None) -> in
         key = EffectKey.parse(text)
     except ValueError:
         key = None
-    found = [e.seq for e in events if key is not None and (e.branch, e.n, e.type) == (key.branch, key.n, "completed")]
-    if not found:
+    ends = [e.seq for e in events if key is not None and (e.branch, e.n, e.type) == (key.branch, key.n, "completed")]
+    if not ends:
         raise ForkError(
             f"run {run_id} has no recorded effect {text!r}; give an event's number (1 to {last}) or the key of an "
             f"effect that ended: `agentorchestra show {run_id}` lists them"
         )
-    return found[-1]
+    return ends[-1]
 
 
 def forked_events(
@@ -67,27 +67,27 @@ def forked_events(
     Raises:
         ForkError: for the outcome of an effect that the copied part does not have.
     """
-    wanted = dict(outcomes)
-    copied: list[NewEvent] = []
+    pending = dict(outcomes)
+    copies: list[NewEvent] = []
     for event in events:
         if event.seq > seq:
             break
         body = event.body
         if event.type == "run_created":
             body = {**body, **RunCreated(manifest=manifest).stored()}
-        elif event.type == "completed" and wanted:
+        elif event.type == "completed" and pending:
             key = str(EffectKey(event.branch, event.n or 0))
-            if key in wanted:
-                kept = {name: field for name, field in body["outcome"].items() if name in _KEPT}
-                body = {**body, "outcome": {**kept, "value": wanted.pop(key)}}
-        copied.append(NewEvent.model_construct(**{**event.__dict__, "body": body}))
-    if wanted:
+            if key in pending:
+                fields = {name: field for name, field in body["outcome"].items() if name in _FIELDS}
+                body = {**body, "outcome": {**fields, "value": pending.pop(key)}}
+        copies.append(NewEvent.model_construct(**{**event.__dict__, "body": body}))
+    if pending:
         raise ForkError(
-            f"up to event {seq} run {run_id} has no outcome of {next(iter(wanted))!r} that could be replaced; "
+            f"up to event {seq} run {run_id} has no outcome of {next(iter(pending))!r} that could be replaced; "
             "choose a later --at, or a key that `agentorchestra show` lists before it"
         )
-    copied.append(new_event(Forked(run=run_id, seq=seq), ts=now, branch=RUN_BRANCH))
-    return copied
+    copies.append(new_event(Forked(run=run_id, seq=seq), ts=now, branch=RUN_BRANCH))
+    return copies
 
 
 def check_replaceable(ledger: Ledger, key: str, value: JsonValue) -> None:
@@ -105,7 +105,7 @@ def check_replaceable(ledger: Ledger, key: str, value: JsonValue) -> None:
         raise ForkError(
             f"{key} consists of effects of its own ({record.kind.value}): replace the outcome of one of those instead"
         )
-    later = ledger.followed(EffectKey.parse(key))
+    later = ledger.follower(EffectKey.parse(key))
     if later is not None:
         raise ForkError(f"{later} followed from the outcome of {key}; to replace it, fork at it: --at '{key}'")
     if record.kind is EffectKind.REQUEST_MODEL:
@@ -133,8 +133,8 @@ def refuse_lost_environments(run_id: str, ledger: Ledger, factories: Mapping[str
                 "name it in the workspace's app"
             )
         environment = factory()
-        known = {schema.name for schema in environment.actions()}  # a look at the state is none of them
-        if environment.branching == "none" and action in known and environment.mutates(action):
+        names = {schema.name for schema in environment.actions()}  # a look at the state is none of them
+        if environment.branching == "none" and action in names and environment.mutates(action):
             raise ForkError(
                 f"run {run_id} cannot be forked here: at {key} it changed the environment {name!r} ({action}), which "
                 "keeps no snapshots (branching = none); fork before that effect"

@@ -180,13 +180,13 @@ class Ledger:
         elif event.type == "forked":
             self._inherit(event.seq)
 
-    def _answer(self, event: Event, answered: Answered) -> None:
+    def _answer(self, event: Event, answer: Answered) -> None:
         """Take the first answer to a question; one to a question that was superseded is none."""
-        record = None if answered.asked == 0 else self.records.get(EffectKey.parse(answered.question))
-        if answered.asked and (record is None or record.began not in (0, answered.asked)):
+        record = None if answer.asked == 0 else self.records.get(EffectKey.parse(answer.question))
+        if answer.asked and (record is None or record.began not in (0, answer.asked)):
             return
-        self.answers.setdefault(answered.question, answered)
-        self.answered.setdefault(answered.question, event)
+        self.answers.setdefault(answer.question, answer)
+        self.answered.setdefault(answer.question, event)
 
     def _inherit(self, seq: int) -> None:
         """Note that everything before was done and paid by the run this one was forked from."""
@@ -210,13 +210,13 @@ class Ledger:
     def inherited(self, record: Record) -> bool:
         return 0 < record.seq < self.forked_at
 
-    def settled(self, record: Record) -> bool:
+    def is_settled(self, record: Record) -> bool:
         """Return True if an outcome holds whatever the run asks today: it was copied, or made by other code."""
         return self.inherited(record) or 0 < record.began < self.upgraded_at
 
     def _stays(self, record: Record) -> bool:
         """Return True if what other code recorded holds; what was to act and has no outcome is that very call only."""
-        return self.settled(record) and (record.outcome is not None or record.kind not in _ACTING)
+        return self.is_settled(record) and (record.outcome is not None or record.kind not in _ACTING)
 
     def _spend(self, key: EffectKey, effect: dict[str, Any], outcome: Outcome) -> None:
         decides = effect.get("kind") == EffectKind.REQUEST_MODEL and effect.get("purpose") in ("decision", "final")
@@ -237,8 +237,8 @@ class Ledger:
 
     def spent_under(self, branch: str) -> Bound:
         """Return what the subtree of a branch has spent, uncertain attempts at their bound."""
-        costs = [one.charged() for key, one in self.spent if within(key.branch, branch)]
-        costs += [bound for key, bound in self.open_bounds() if within(key.branch, branch)]
+        costs = [usage.charged() for key, usage in self.spent if within(key.branch, branch)]
+        costs += [cost for key, cost in self.open_bounds() if within(key.branch, branch)]
         steps = sum(within(key.branch, branch) for key in self.decisions)
         return sum(costs, Bound(steps=steps))
 
@@ -258,11 +258,11 @@ class Ledger:
         """
         if record.fingerprint == effect.fingerprint:
             return None
-        what = self._difference(effect, record)
+        text = self._difference(effect, record)
         if record.effect.get("kind") == effect.kind and (self.inherited(record) or self._stays(record)):
-            return what
+            return text
         raise DivergedError(
-            f"the run diverged at {key}: {what}; code, a prompt or a tool schema changed since. "
+            f"the run diverged at {key}: {text}; code, a prompt or a tool schema changed since. "
             "Run it with what it was recorded with (--pin takes the prompts and tools it was started with), "
             "or start a new run",
             branch=key.branch,
@@ -272,14 +272,14 @@ class Ledger:
     def _difference(self, effect: Effect, record: Record) -> str:
         was = record.effect
         name = str(was.get("component", "")).rpartition("@")[0]
-        what = f"{was.get('kind')} {name} was recorded, {effect.kind.value} {effect.name} is asked now"
+        text = f"{was.get('kind')} {name} was recorded, {effect.kind.value} {effect.name} is asked now"
         if was.get("kind") == effect.kind and name == effect.name:
-            what = f"{effect.kind.value} {effect.name} is asked with other arguments than recorded"
+            text = f"{effect.kind.value} {effect.name} is asked with other arguments than recorded"
             if effect.kind is EffectKind.REQUEST_MODEL:
-                what = (
+                text = (
                     f"the request to {effect.name} differs from the recorded one ({self.request_change(was, effect)})"
                 )
-        return what
+        return text
 
     def request_change(self, was: dict[str, Any], effect: Effect) -> str:
         """Return in a few words what differs between a recorded request (in its stored form) and another one."""
@@ -304,17 +304,18 @@ class Ledger:
         words = []
         for key, record in self.records.items():
             if record.effect.get("kind") == EffectKind.ASK_HUMAN and record.effect.get("purpose") == "question":
-                answered = self.answers.get(str(key))
-                said = record.outcome.value if record.outcome is not None else answered and answered.answer
-                if isinstance(said, str):
-                    words.append(said)
-        return words + [told.text for _, told in self.told]
+                answer = self.answers.get(str(key))
+                reply = record.outcome.value if record.outcome is not None else answer and answer.answer
+                if isinstance(reply, str):
+                    words.append(reply)
+        return words + [message.text for _, message in self.told]
 
     def heard(self) -> list[str]:
         """Return what was told to the run and read by an agent at work, in the order in which it was told."""
-        values = [one.outcome.value for one in self.records.values() if one.kind is EffectKind.RECEIVE and one.outcome]
+        outcomes = [record.outcome for record in self.records.values() if record.kind is EffectKind.RECEIVE]
+        values = [outcome.value for outcome in outcomes if outcome]
         read = Counter(str(text) for texts in values if isinstance(texts, list) for text in texts)
-        inbox = [told.text for _, told in self.told if not told.to]
+        inbox = [message.text for _, message in self.told if not message.to]
         return [text for place, text in enumerate(inbox) if inbox[:place].count(text) < read[text]]
 
     def last_words(self) -> int:
@@ -329,8 +330,8 @@ class Ledger:
 
     def open_questions(self) -> list[tuple[EffectKey, Record]]:
         """Return AskHuman effects without an outcome or an answer, oldest first."""
-        asked = [(key, one) for key, one in self.records.items() if one.effect.get("kind") == EffectKind.ASK_HUMAN]
-        open_ = [(key, one) for key, one in asked if one.outcome is None and str(key) not in self.answers]
+        items = [item for item in self.records.items() if item[1].effect.get("kind") == EffectKind.ASK_HUMAN]
+        open_ = [(key, record) for key, record in items if record.outcome is None and str(key) not in self.answers]
         return sorted(open_, key=lambda pair: pair[1].seq)
 
     def supersede_limited(self) -> None:
@@ -359,17 +360,17 @@ class Ledger:
                 self._drop_after(owner, seq)
             owner = parent_key(owner.branch)
 
-    def followed(self, key: EffectKey) -> EffectKey | None:
+    def follower(self, key: EffectKey) -> EffectKey | None:
         """Return the first effect that began after an outcome on its branch or above it, None if nothing followed."""
         record = self.records[key]
-        found: list[tuple[int, EffectKey]] = []
-        one: EffectKey | None = key
-        while one is not None:
+        followers: list[tuple[int, EffectKey]] = []
+        owner: EffectKey | None = key
+        while owner is not None:
             for other, later in self.records.items():
-                if other.branch == one.branch and other.n > one.n and later.began > record.seq:
-                    found.append((later.began, other))
-            one = parent_key(one.branch)
-        return min(found)[1] if found else None
+                if other.branch == owner.branch and other.n > owner.n and later.began > record.seq:
+                    followers.append((later.began, other))
+            owner = parent_key(owner.branch)
+        return min(followers)[1] if followers else None
 
     def _drop_later(self, key: EffectKey) -> None:
         """Forget what followed from an outcome; what was under way at the same time did not."""
@@ -385,7 +386,7 @@ class Ledger:
                 self._drop(other)
 
     def _drop(self, key: EffectKey) -> None:
-        for one in [key, *(k for k in self.records if within(k.branch, key.path))]:
-            self.records.pop(one, None)
-            self.answers.pop(str(one), None)  # it was given to another question
-            self.answered.pop(str(one), None)
+        for effect_key in [key, *(k for k in self.records if within(k.branch, key.path))]:
+            self.records.pop(effect_key, None)
+            self.answers.pop(str(effect_key), None)  # it was given to another question
+            self.answered.pop(str(effect_key), None)

@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from agentorchestra.log.conversation import Conversation, Exchange
+from agentorchestra.log.conversation import AgentExchange, Conversation
 
 Name = Literal["direct_dispatch", "planner_mediated_decomposition", "instruction_refinement", "agent_substitution"]
 
@@ -21,7 +21,7 @@ WHOLE, NEARLY_ALL = 0.65, 0.9
 """The part of the task's words that a message has at least which hands over the whole task: where no further piece of
 work asks for the words it lacks, and where one does."""
 
-ALIKE, SAME, TAKEN_UP, TOLD, TOUCHED = 0.5, 0.35, 0.25, 0.15, 0.1
+ALIKE, SAME, TAKEN_UP, MENTION, CONTACT = 0.5, 0.35, 0.25, 0.15, 0.1
 """The part of the words of the shorter of two texts that the other one has at least: two instructions in a row to one
 agent, if both are the same work; any two instructions; one after a failure, at once to another agent; one that speaks
 of who had the work before; a correction, and what it corrects."""
@@ -123,8 +123,8 @@ class Pattern(BaseModel, frozen=True):
 
 def patterns(talk: Conversation) -> list[Pattern]:
     read = _Reading(talk)
-    found = [*read.dispatch(), *read.decompositions(), *read.second_tries]
-    return sorted(found, key=lambda one: one.messages)
+    matches = [*read.dispatch(), *read.decompositions(), *read.second_tries]
+    return sorted(matches, key=lambda pattern: pattern.messages)
 
 
 class _Reading:
@@ -136,179 +136,181 @@ class _Reading:
     def __init__(self, talk: Conversation) -> None:
         self.task = words(talk.task)
         self.leader = talk.leader
-        self.planners = {one for one in talk.members if "plan" in one.lower()}
+        self.planners = {name for name in talk.members if "plan" in name.lower()}
         self.workers = {*talk.members} - self.planners
-        self.said = [one for one in talk.exchanges if one.kind in ("message", "lost") and not one.refused]
+        self.said = [entry for entry in talk.exchanges if entry.kind in ("message", "lost") and not entry.refused]
 
-    def _asks(self, one: Exchange, whom: set[str]) -> set[str]:
-        return {*one.to} & whom if one.kind == "message" and one.sender == self.leader else set()
+    def _asks(self, exchange: AgentExchange, names: set[str]) -> set[str]:
+        return {*exchange.to} & names if exchange.kind == "message" and exchange.sender == self.leader else set()
 
     def dispatch(self) -> Iterator[Pattern]:
         """Yield the message that gives one worker the whole task before anybody has divided it."""
-        tried = {one.messages[-1] for one in self.second_tries}
-        for place, one in enumerate(self.said):
-            if self._asks(one, self.planners):
+        retries = {pattern.messages[-1] for pattern in self.second_tries}
+        for place, exchange in enumerate(self.said):
+            if self._asks(exchange, self.planners):
                 return
-            given = words(one.content)
-            if not self._asks(one, self.workers) or not given & self.task:
+            content = words(exchange.content)
+            if not self._asks(exchange, self.workers) or not content & self.task:
                 continue
             # What it lacks of the task, and another piece of work asks for, was kept for later.
             further = (other for other in self.said[place + 1 :] if self._asks(other, self.workers))
-            later = [words(other.content) for other in further if other.n not in tried]
-            kept = (self.task - given) & frozenset[str]().union(*later)
-            least = NEARLY_ALL if kept else WHOLE
-            if len(one.to) == 1 and len(given & self.task) >= least * len(self.task):
-                yield Pattern(pattern="direct_dispatch", messages=(one.n,))
+            later = [words(other.content) for other in further if other.n not in retries]
+            remainder = (self.task - content) & frozenset[str]().union(*later)
+            least = NEARLY_ALL if remainder else WHOLE
+            if len(exchange.to) == 1 and len(content & self.task) >= least * len(self.task):
+                yield Pattern(pattern="direct_dispatch", messages=(exchange.n,))
             return
 
     def decompositions(self) -> Iterator[Pattern]:
         """Yield each question for a plan with the plan and the messages that hand its steps out."""
-        tried = {one.messages[-1] for one in self.second_tries}
+        retries = {pattern.messages[-1] for pattern in self.second_tries}
         for start, question in enumerate(self.said):
             if not self._asks(question, self.planners):
                 continue
             plan = self._plan(start)
             if plan is None:
                 continue
-            further = (one for one in self._until_next_plan(plan) if one.n not in tried)
-            handed = [one.n for one in further if self._hands_out(one, self.said[plan])]
-            if handed:
-                messages = (question.n, self.said[plan].n, *handed)
+            further = (exchange for exchange in self._until_next_plan(plan) if exchange.n not in retries)
+            orders = [exchange.n for exchange in further if self._hands_out(exchange, self.said[plan])]
+            if orders:
+                messages = (question.n, self.said[plan].n, *orders)
                 yield Pattern(pattern="planner_mediated_decomposition", messages=messages)
 
     def _plan(self, start: int) -> int | None:
         """Return the place of the plan that answers the question at `start`, None where no plan comes."""
         for place in range(start + 1, len(self.said)):
-            one = self.said[place]
-            if self._asks(one, self.planners):
+            exchange = self.said[place]
+            if self._asks(exchange, self.planners):
                 return None
-            if one.sender in self.planners:
-                return place if one.kind == "message" and self._is_plan(one, self.said[start]) else None
+            if exchange.sender in self.planners:
+                return place if exchange.kind == "message" and self._is_plan(exchange, self.said[start]) else None
         return None
 
-    def _is_plan(self, reply: Exchange, question: Exchange) -> bool:
+    def _is_plan(self, reply: AgentExchange, question: AgentExchange) -> bool:
         text = reply.content.replace("_", " ")
         workers = "|".join(re.escape(name.replace("_", " ")) for name in self.workers) or "(?!)"
-        assigned = len(re.findall(rf"\((?:{workers})\)|\b(?:{workers}):", text))
+        assignments = len(re.findall(rf"\((?:{workers})\)|\b(?:{workers}):", text))
         steps = max(len(re.findall(rf"\b(?:{workers})\b", text)), len(_STEP.findall(text)))
-        asked = bool(_PLANS.search(question.content))
-        return not text.rstrip().endswith("?") and (steps >= 2 if asked else assigned >= 2)
+        asks_for_plan = bool(_PLANS.search(question.content))
+        return not text.rstrip().endswith("?") and (steps >= 2 if asks_for_plan else assignments >= 2)
 
-    def _until_next_plan(self, plan: int) -> Iterator[Exchange]:
+    def _until_next_plan(self, plan: int) -> Iterator[AgentExchange]:
         for place in range(plan + 1, len(self.said)):
             if self._asks(self.said[place], self.planners) and self._plan(place) is not None:
                 return
             yield self.said[place]
 
-    def _hands_out(self, one: Exchange, plan: Exchange) -> bool:
-        return bool(self._asks(one, self.workers)) and len(words(one.content) & words(plan.content)) >= 2
+    def _hands_out(self, exchange: AgentExchange, plan: AgentExchange) -> bool:
+        return bool(self._asks(exchange, self.workers)) and len(words(exchange.content) & words(plan.content)) >= 2
 
     @cached_property
     def second_tries(self) -> list[Pattern]:
         """What follows a reply that leaves its instruction unmet: a changed instruction, or another agent."""
-        found = []
+        tries = []
         for place, reply in enumerate(self.said):
             order = self._order(place) if reply.sender in self.workers else None
             after = self._taken_up(place, order) if order is not None else None
             if order is not None and after is not None:
                 again = reply.sender in after.to
                 name: Name = "instruction_refinement" if again else "agent_substitution"
-                found.append(Pattern(pattern=name, messages=(order.n, reply.n, after.n)))
-        return found
+                tries.append(Pattern(pattern=name, messages=(order.n, reply.n, after.n)))
+        return tries
 
-    def _order(self, place: int) -> Exchange | None:
+    def _order(self, place: int) -> AgentExchange | None:
         """Return the last instruction of who replies at a place; a question for news is none."""
-        before, who = self.said[:place], {self.said[place].sender}
-        return next((one for one in reversed(before) if self._asks(one, who) and not _only_asks_for_news(one)), None)
+        before, sender = self.said[:place], {self.said[place].sender}
+        orders = (order for order in reversed(before) if self._asks(order, sender))
+        return next((order for order in orders if not _only_asks_for_news(order)), None)
 
-    def _taken_up(self, place: int, order: Exchange) -> Exchange | None:
+    def _taken_up(self, place: int, order: AgentExchange) -> AgentExchange | None:
         """Return the instruction that takes the work of an unmet reply up again, None where there is none."""
         reply, at_once = self.said[place], True
         if _is_under_way(reply):
             return None
         for later in range(place + 1, len(self.said)):
-            one = self.said[later]
-            if one.sender == reply.sender or (self._asks(one, self.planners) and self._plan(later) is not None):
+            retry = self.said[later]
+            if retry.sender == reply.sender or (self._asks(retry, self.planners) and self._plan(later) is not None):
                 return None
-            if self._asks(one, {reply.sender}):
-                return one if self._refines(order, reply, one, at_once=at_once) else None
-            if self._asks(one, self.workers):
-                if self._replaces(order, reply, one, at_once=at_once) and not self._is_for_own(later):
-                    return one
+            if self._asks(retry, {reply.sender}):
+                return retry if self._refines(order, reply, retry, at_once=at_once) else None
+            if self._asks(retry, self.workers):
+                if self._replaces(order, reply, retry, at_once=at_once) and not self._is_for_own(later):
+                    return retry
                 at_once = False
         return None
 
-    def _refines(self, order: Exchange, reply: Exchange, one: Exchange, *, at_once: bool) -> bool:
-        """Return True if `one` changes an order that a reply left unmet; `at_once`: it is the leader's next one."""
-        if _only_asks_for_news(one) or _ENDS.search(one.content) or _repeats(order, one):
+    def _refines(self, order: AgentExchange, reply: AgentExchange, retry: AgentExchange, *, at_once: bool) -> bool:
+        """Return True if `retry` changes an order that a reply left unmet; `at_once`: it is the leader's next one."""
+        if _only_asks_for_news(retry) or _ENDS.search(retry.content) or _repeats(order, retry):
             return False
-        likeness, related = shared(order.content, one.content), shared(f"{order.content} {reply.content}", one.content)
-        told = _statements(one.content)
-        corrects, of_form = bool(_CORRECTS.search(told)), bool(_FORMS.search(one.content))
+        text = retry.content
+        likeness, overlap = shared(order.content, text), shared(f"{order.content} {reply.content}", text)
+        statements = _statements(text)
+        corrects, of_form = bool(_CORRECTS.search(statements)), bool(_FORMS.search(text))
         if _in_trouble(reply):
-            retold = at_once and not of_form and bool(told) and bool(_FAILED.search(reply.content))
-            return (likeness >= SAME and not of_form) or ((corrects or retold) and related >= TOUCHED)
+            retold = at_once and not of_form and bool(statements) and bool(_FAILED.search(reply.content))
+            return (likeness >= SAME and not of_form) or ((corrects or retold) and overlap >= CONTACT)
         if of_form:
             return False
-        return (corrects and related >= (TOUCHED if at_once else SAME)) or (at_once and likeness >= ALIKE)
+        return (corrects and overlap >= (CONTACT if at_once else SAME)) or (at_once and likeness >= ALIKE)
 
-    def _replaces(self, order: Exchange, reply: Exchange, one: Exchange, *, at_once: bool) -> bool:
-        """Return True if `one` gives another agent the work that a reply left unmet; `at_once` as in `_refines`."""
-        if _CHECKS.search(one.content) or not _in_trouble(reply):
+    def _replaces(self, order: AgentExchange, reply: AgentExchange, retry: AgentExchange, *, at_once: bool) -> bool:
+        """Return True if `retry` gives another agent the work that a reply left unmet; `at_once` as in `_refines`."""
+        if _CHECKS.search(retry.content) or not _in_trouble(reply):
             return False
-        likeness = shared(order.content, one.content)
-        if _names(reply.sender, one) or _TAKES_OVER.search(one.content):
-            return likeness >= TOLD
-        planned = max((shared(plan.content, one.content) for plan in self._plans_before(one)), default=0.0)
-        return likeness >= (TAKEN_UP if at_once else SAME) and likeness > planned
+        likeness = shared(order.content, retry.content)
+        if _names(reply.sender, retry) or _TAKES_OVER.search(retry.content):
+            return likeness >= MENTION
+        by_plan = max((shared(plan.content, retry.content) for plan in self._plans_before(retry)), default=0.0)
+        return likeness >= (TAKEN_UP if at_once else SAME) and likeness > by_plan
 
-    def _plans_before(self, one: Exchange) -> list[Exchange]:
-        return [other for other in self.said if other.sender in self.planners and other.n < one.n]
+    def _plans_before(self, exchange: AgentExchange) -> list[AgentExchange]:
+        return [other for other in self.said if other.sender in self.planners and other.n < exchange.n]
 
     def _is_for_own(self, later: int) -> bool:
         """Return True if a message corrects what its reader itself replied."""
-        one = self.said[later]
+        exchange = self.said[later]
         for place in range(later - 1, -1, -1):
             reply = self.said[place]
-            if reply.sender in one.to and reply.kind == "message":
+            if reply.sender in exchange.to and reply.kind == "message":
                 order = self._order(place)
-                return order is not None and self._refines(order, reply, one, at_once=False)
+                return order is not None and self._refines(order, reply, exchange, at_once=False)
         return False
 
 
 @lru_cache(maxsize=1024)
 def words(text: str) -> frozenset[str]:
     """Return a text's words without their endings, and without those that say little."""
-    found = {one.lower() for one in _WORD.findall(text)} - _EMPTY
-    return frozenset(_ENDING.sub("", one) if one.isalpha() else one for one in found)
+    tokens = {token.lower() for token in _WORD.findall(text)} - _EMPTY
+    return frozenset(_ENDING.sub("", token) if token.isalpha() else token for token in tokens)
 
 
-def shared(one: str, other: str) -> float:
+def shared(text: str, other: str) -> float:
     """Return the part of the words of the shorter text that the other one has, from 0 to 1."""
-    first, second = words(one), words(other)
+    first, second = words(text), words(other)
     return len(first & second) / max(1, min(len(first), len(second)))
 
 
-def _repeats(order: Exchange, one: Exchange) -> bool:
-    return len(words(one.content) - words(order.content)) < NEW
+def _repeats(order: AgentExchange, exchange: AgentExchange) -> bool:
+    return len(words(exchange.content) - words(order.content)) < NEW
 
 
-def _only_asks_for_news(one: Exchange) -> bool:
-    return one.content.rstrip().endswith("?") and len(words(one.content)) <= 2
+def _only_asks_for_news(exchange: AgentExchange) -> bool:
+    return exchange.content.rstrip().endswith("?") and len(words(exchange.content)) <= 2
 
 
-def _in_trouble(reply: Exchange) -> bool:
+def _in_trouble(reply: AgentExchange) -> bool:
     return reply.kind == "lost" or bool(_FAILED.search(reply.content) or _DOUBTS.search(reply.content))
 
 
-def _is_under_way(reply: Exchange) -> bool:
+def _is_under_way(reply: AgentExchange) -> bool:
     return len(reply.content) <= 80 and bool(_UNDER_WAY.search(reply.content))
 
 
 def _statements(text: str) -> str:
-    return " ".join(one for one in re.split(r"(?<=[.!?:;])\s+", text) if not one.endswith("?"))
+    return " ".join(sentence for sentence in re.split(r"(?<=[.!?:;])\s+", text) if not sentence.endswith("?"))
 
 
-def _names(agent: str, one: Exchange) -> bool:
+def _names(agent: str, exchange: AgentExchange) -> bool:
     """Return True if an agent is spoken of, also as `web agent`."""
-    return agent.replace("_", " ") in one.content.replace("_", " ")
+    return agent.replace("_", " ") in exchange.content.replace("_", " ")

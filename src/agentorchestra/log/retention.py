@@ -15,9 +15,9 @@ from pathlib import Path
 from agentorchestra.core.protocols import RunState, Store
 from agentorchestra.core.spec import FINAL, RunStatus
 from agentorchestra.log.folders import left_behind
-from agentorchestra.log.store.rows import NEEDED
+from agentorchestra.log.store.rows import PENDING
 
-ENDED = FINAL | {RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.TIMED_OUT, RunStatus.BUDGET_EXHAUSTED}
+END_STATUSES = FINAL | {RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.TIMED_OUT, RunStatus.BUDGET_EXHAUSTED}
 """Runs that are deleted when no status is named: those that came to an end, whatever it was."""
 
 GRACE_S = 86_400.0
@@ -42,30 +42,30 @@ class Retention:
 
     older_than: timedelta | None = None  # whose last event is older
     keep: int | None = None  # the newest so many stay, whatever their age
-    statuses: frozenset[RunStatus] = ENDED  # only these
+    statuses: frozenset[RunStatus] = END_STATUSES  # only these
     runs: frozenset[str] | None = None  # these, and nothing else decides
 
-    def chosen(self, states: Sequence[RunState], now: datetime) -> list[str]:
+    def select(self, states: Sequence[RunState], now: datetime) -> list[str]:
         """Return the runs that go, were nobody to need them; newest first, as given."""
         if self.runs is not None:
-            return [one.id for one in states if one.id in self.runs]
+            return [state.id for state in states if state.id in self.runs]
         if self.older_than is None and self.keep is None:
             return []
         rest = states[self.keep or 0 :]
         limit = None if self.older_than is None else now - self.older_than
-        return [one.id for one in rest if one.status in self.statuses and (limit is None or one.ended < limit)]
+        return [state.id for state in rest if state.status in self.statuses and (limit is None or state.ended < limit)]
 
 
-def _needed(states: Sequence[RunState], chosen: Sequence[str]) -> set[str]:
+def _survivors(states: Sequence[RunState], candidates: Sequence[str]) -> set[str]:
     """Return those of the chosen that have to stay."""
-    going = set(chosen)
-    kept = {one.id for one in states if one.id in going and (one.driven or one.status in NEEDED)}
+    going = set(candidates)
+    survivors = {state.id for state in states if state.id in going and (state.driven or state.status in PENDING)}
     while True:
-        staying = [one for one in states if one.id not in going or one.id in kept]
-        parents = {one.parent_run for one in staying if one.parent_run is not None}
-        if not (parents & going) - kept:
-            return kept
-        kept |= parents & going
+        staying = [state for state in states if state.id not in going or state.id in survivors]
+        parents = {state.parent_run for state in staying if state.parent_run is not None}
+        if not (parents & going) - survivors:
+            return survivors
+        survivors |= parents & going
 
 
 async def collect(
@@ -78,34 +78,35 @@ async def collect(
         dry_run: only say what would go. What only the deleted runs refer to is not counted then.
     """
     states = await store.run_states()
-    chosen = retention.chosen(states, now)
-    kept = _needed(states, chosen)
-    going = [run for run in chosen if run not in kept]
+    candidates = retention.select(states, now)
+    survivors = _survivors(states, candidates)
+    going = [run for run in candidates if run not in survivors]
     # Before the folders go: a file that loses its last link counts as changed at that moment.
     old_files = await asyncio.to_thread(lambda: dict(_old_contents(base / "files", grace_s)))
     old_images = await asyncio.to_thread(_old_images, base / "images", grace_s)
     deleted = going if dry_run else await store.delete_runs(going)
-    folders = await asyncio.to_thread(_folders, base / "runs", {one.id for one in states}, set(deleted), grace_s)
-    undriven = [one.id for one in states if not one.driven and one.id not in going]
+    folders = await asyncio.to_thread(_folders, base / "runs", {state.id for state in states}, set(deleted), grace_s)
+    undriven = [state.id for state in states if not state.driven and state.id not in going]
     folders += await asyncio.to_thread(lambda: [left for run in undriven for left in left_behind(base / "runs" / run)])
     # Runs created since are in this list too.
-    staying = [one.manifest for one in await store.list_runs() if not dry_run or one.id not in going]
-    used = {file.sha256 for one in staying for file in one.files}
-    on_images = {one.image for one in staying}
+    staying = [head.manifest for head in await store.list_runs() if not dry_run or head.id not in going]
+    used = {file.sha256 for manifest in staying for file in manifest.files}
+    on_images = {manifest.image for manifest in staying}
     images = [path for path in old_images if path.name.partition("-")[0] not in on_images]
     if not dry_run:
         folders = await asyncio.to_thread(_removed, folders)
         images = await asyncio.to_thread(_images_removed, images, grace_s)
-    unused = {path: size for path, size in old_files.items() if path.name not in used}
-    gone = await asyncio.to_thread(_unlinked, unused, {one.name for one in folders} if dry_run else None, base / "runs")
+    orphans = {path: size for path, size in old_files.items() if path.name not in used}
+    names = {path.name for path in folders} if dry_run else None
+    removed = await asyncio.to_thread(_unlink, orphans, names, base / "runs")
     swept = await store.sweep_blobs(grace_s=grace_s, dry_run=dry_run)
     return Collected(
         runs=tuple(deleted),
-        kept=tuple(run for run in chosen if run not in set(deleted)),
+        kept=tuple(run for run in candidates if run not in set(deleted)),
         folders=len(folders),
-        files=len(gone),
+        files=len(removed),
         blobs=swept.blobs,
-        bytes=swept.size + sum(gone.values()),
+        bytes=swept.size + sum(removed.values()),
         images=len(images),
         dry_run=dry_run,
     )
@@ -118,46 +119,46 @@ def _old_contents(folder: Path, grace_s: float) -> Iterator[tuple[Path, int]]:
         if len(place.name) != 2 or not place.is_dir():
             continue
         for path in place.iterdir():
-            found = path.lstat()
-            if found.st_ctime <= limit:
-                yield path, found.st_size
+            status = path.lstat()
+            if status.st_ctime <= limit:
+                yield path, status.st_size
 
 
 def _old_images(folder: Path, grace_s: float) -> list[Path]:
     """Return unpacked images that nobody used for a while, and what killed processes left of some."""
     limit = time.time() - grace_s
-    return [one for one in sorted(folder.iterdir()) if one.stat().st_mtime <= limit] if folder.is_dir() else []
+    return [path for path in sorted(folder.iterdir()) if path.stat().st_mtime <= limit] if folder.is_dir() else []
 
 
 def _images_removed(images: Sequence[Path], grace_s: float) -> list[Path]:
     """Remove unpacked images that nobody has begun to use meanwhile; return those that are gone."""
-    gone = []
+    removed = []
     old = _old_images(images[0].parent, grace_s) if images else []
-    for path in [one for one in images if one in old]:
+    for path in [image for image in images if image in old]:
         going = path.with_name(f".removing-{path.name}")  # nobody finds half an image
         try:
             path.rename(going)
         except FileNotFoundError:  # another collection
             continue
         for place, names, _ in os.walk(going):  # an image may close its folders to their owner
-            for one in (Path(place) / name for name in names):
-                if not one.is_symlink():
-                    one.chmod(0o700)
+            for entry in (Path(place) / name for name in names):
+                if not entry.is_symlink():
+                    entry.chmod(0o700)
         shutil.rmtree(going, ignore_errors=True)
-        gone.append(path)
-    return gone
+        removed.append(path)
+    return removed
 
 
-def _folders(folder: Path, known: set[str], deleted: set[str], grace_s: float) -> list[Path]:
+def _folders(folder: Path, run_ids: set[str], deleted: set[str], grace_s: float) -> list[Path]:
     """Return the folders of deleted runs, and old ones of runs that are not in the log at all."""
     limit = time.time() - grace_s
-    found = []
+    paths = []
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         if path.is_symlink() or not path.is_dir() or not path.name.startswith("run_"):
             continue
-        if path.name in deleted or (path.name not in known and path.stat().st_ctime <= limit):
-            found.append(path)
-    return found
+        if path.name in deleted or (path.name not in run_ids and path.stat().st_ctime <= limit):
+            paths.append(path)
+    return paths
 
 
 def _removed(folders: Sequence[Path]) -> list[Path]:
@@ -167,7 +168,7 @@ def _removed(folders: Sequence[Path]) -> list[Path]:
     return [path for path in folders if not path.exists()]
 
 
-def _unlinked(contents: dict[Path, int], going: set[str] | None, runs: Path) -> dict[Path, int]:
+def _unlink(contents: dict[Path, int], going: set[str] | None, runs: Path) -> dict[Path, int]:
     """Remove and return contents (size in bytes by path) that no folder of a run links to any more.
 
     With `going`, names of folders in `runs` that would be gone, only return them.
@@ -175,16 +176,16 @@ def _unlinked(contents: dict[Path, int], going: set[str] | None, runs: Path) -> 
     left: Counter[int] = Counter()
     for name in going or ():
         for place, _, names in os.walk(runs / name):
-            left.update(os.lstat(Path(place) / one).st_ino for one in names)
-    gone = {}
+            left.update(os.lstat(Path(place) / file).st_ino for file in names)
+    removed = {}
     for path, size in contents.items():
         try:
-            found = path.lstat()
-            if found.st_nlink - left[found.st_ino] > 1:
+            status = path.lstat()
+            if status.st_nlink - left[status.st_ino] > 1:
                 continue
             if going is None:
                 path.unlink()
         except FileNotFoundError:  # another collection
             continue
-        gone[path] = size
-    return gone
+        removed[path] = size
+    return removed

@@ -18,15 +18,15 @@ from agentorchestra.runtime.run import wait_for
 
 class Holding(NamedTuple):
     event: Event | None  # in the log; None where the question is asked no more
-    given: bool = False  # whether it is the one that was just given
+    is_new: bool = False  # whether it is the one that was just given
 
 
 async def settle(
-    store: Store, run: str, question: str, answer: JsonValue, *, by: str, now: datetime, asked: int | None = None
+    store: Store, run: str, question: str, answer: JsonValue, *, by: str, now: datetime, began: int | None = None
 ) -> Holding:
     """Answer a question (by its key, redacted), unless it has its answer; return the one that holds.
 
-    `asked` is the event with which it was asked, as whoever answers saw it; None for as it is asked now.
+    `began` is the event with which it was asked, as whoever answers saw it; None for as it is asked now.
     """
     key = EffectKey.parse(question)
     own_seq: int | None = None
@@ -37,7 +37,7 @@ async def settle(
         if first is not None:
             return Holding(first, first.seq == own_seq)
         record = ledger.records.get(key)
-        anew = record is not None and asked not in (None, record.began)
+        anew = record is not None and began not in (None, record.began)
         if record is None or anew or record.outcome is not None or own_seq is not None:
             return Holding(None)  # superseded, and perhaps asked anew: an answer to the old question is none
         earlier = sum(1 for row in events if row.type == "answered" and row.body.get("question") == question)

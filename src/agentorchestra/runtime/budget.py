@@ -134,14 +134,14 @@ class BudgetNode:
             tokens=left["tokens"], cost_usd=left["cost_usd"], free_tokens=free["tokens"], free_usd=free["cost_usd"]
         )
 
-    def shares(self, scopes: Sequence[str], spent: Callable[[str], Bound]) -> list[BudgetNode]:
+    def shares(self, scopes: Sequence[str], cost_of: Callable[[str], Bound]) -> list[BudgetNode]:
         """Return a node for each scope, with equal parts of what this node and its parents leave them.
 
         Args:
             scopes: branches that work at the same time, so each has all of the active time.
-            spent: what a branch has spent already, as the log says.
+            cost_of: what a branch has spent already, as the log says.
         """
-        costs = [spent(scope) for scope in scopes]
+        costs = [cost_of(scope) for scope in scopes]
         parts: dict[str, float] = {}
         for node in self.chain():
             for resource in ("steps", "tokens", "cost_usd"):

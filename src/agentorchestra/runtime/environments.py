@@ -18,7 +18,7 @@ from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.protocols import BaseHandler
 from agentorchestra.log.folders import MAIN
 from agentorchestra.runtime.context import BranchContext
-from agentorchestra.runtime.open_environments import CHANGED, OpenEnvironment, Place, grounded, open_at
+from agentorchestra.runtime.open_environments import CHANGED, OpenEnvironment, Place, as_grounded, open_at
 from agentorchestra.runtime.results import MAX_RESULT_CHARS, ToolResult, cut_result, result_value
 from agentorchestra.runtime.worlds import (
     ENV_STATE,
@@ -179,7 +179,7 @@ class EnvironmentHandler(BaseHandler):
 
     async def _keep(self, live: OpenEnvironment, name: str, ctx: BranchContext[Any]) -> None:
         data = await live.keeper.snapshot()
-        if data is not live.kept or ctx.vars.get(name) != live.ref:  # else the log names it, and it was put
+        if data is not live.content or ctx.vars.get(name) != live.ref:  # else the log names it, and it was put
             if ctx.run.replaying:  # it writes nothing: what it would keep was kept when the run was recorded
                 live.stands_at(hashlib.sha256(data).hexdigest(), data)
             else:
@@ -229,7 +229,7 @@ class EnvironmentHandler(BaseHandler):
                 )
         elif name not in live.members:
             environment = new_environment(run, name)
-            if live.alone or grounded(environment) is None:
+            if live.alone or as_grounded(environment) is None:
                 raise ToolError(f"{instance!r} is the instance of {', '.join(live.members)}, not of {name!r}")
             await live.join(environment, ctx)
         # To an older state of the same instance nothing is put back.

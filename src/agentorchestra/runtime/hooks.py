@@ -69,7 +69,7 @@ class Hooks:
     on_step: tuple[OnStep, ...] = ()
     on_tool: tuple[OnTool, ...] = ()
     on_model: tuple[OnModel, ...] = ()
-    _begun: dict[str, dict[str, Any]] = field(default_factory=dict)  # effects under way, by their keys
+    _open: dict[str, dict[str, Any]] = field(default_factory=dict)  # effects under way, by their keys
     _steps: dict[str, int] = field(default_factory=dict)  # decisions by branch
     _failed: set[int] = field(default_factory=set)
 
@@ -83,9 +83,9 @@ class Hooks:
             if event is None or event.type not in ("started", "completed"):
                 continue
             if event.type == "started":
-                self._begun[notice.key] = event.body["effect"]
+                self._open[notice.key] = event.body["effect"]
                 continue
-            effect = event.body.get("effect") or self._begun.pop(notice.key, None)
+            effect = event.body.get("effect") or self._open.pop(notice.key, None)
             if effect is not None:
                 await self._tell(notice, effect, Outcome.model_validate(event.body["outcome"]))
 

@@ -41,7 +41,7 @@ class Waiting:
 
 @dataclass
 class _Waiter:
-    what: Waiting
+    wait: Waiting
     future: asyncio.Future[str]
     timer: asyncio.TimerHandle | None = None
 
@@ -109,16 +109,16 @@ class MailRoom:
             return
         mail = self._insert(key, seq, arguments, trust)
         for waiter in list(self._waiters):
-            if waiter.what.actor in mail.to and mail.seq > waiter.what.after:
+            if waiter.wait.actor in mail.to and mail.seq > waiter.wait.after:
                 self._wake(waiter, "mail")
 
-    def deliver_told(self, seq: int, told: Told) -> None:
+    def deliver_told(self, seq: int, note: Told) -> None:
         """Deliver mail from outside: whoever may tell a run something speaks for its user."""
-        mail = Mail(id=f"{TOLD}{seq}", seq=seq, sender=told.by, to=(told.to,), content=told.text, trust=Trust.USER)
+        mail = Mail(id=f"{TOLD}{seq}", seq=seq, sender=note.by, to=(note.to,), content=note.text, trust=Trust.USER)
         self.messages.append(mail)
         self.messages.sort(key=lambda letter: letter.seq)
         for waiter in list(self._waiters):
-            if waiter.what.actor == told.to and waiter.what.outside is not None:
+            if waiter.wait.actor == note.to and waiter.wait.outside is not None:
                 self._wake(waiter, "mail")
 
     def unread_told(self, actor: str, after: int) -> list[Mail]:
@@ -195,12 +195,12 @@ class MailRoom:
             return
         society.gone[actor] = reason
         for waiter in list(self._waiters):
-            if waiter.what.actor == society.leader:
+            if waiter.wait.actor == society.leader:
                 self._wake(waiter, "ended")
 
     def at_work(self) -> list[str]:
         """Return the members of the society that neither wait nor are lost."""
-        idle = {waiter.what.actor for waiter in self._waiters} | self.society.gone.keys()
+        idle = {waiter.wait.actor for waiter in self._waiters} | self.society.gone.keys()
         return [name for name in self.society.members if name not in idle]
 
     def suspend(self) -> None:
@@ -212,7 +212,7 @@ class MailRoom:
         """Stay for a time that is near where nobody can act; else end the job or tell somebody `all_waiting`."""
         if self.tokens > 0 or not self._waiters:
             return
-        if all(waiter.what.actor and waiter.what.outside is None for waiter in self._waiters):
+        if all(waiter.wait.actor and waiter.wait.outside is None for waiter in self._waiters):
             if self.suspended:
                 self.suspend()
             else:
@@ -221,7 +221,7 @@ class MailRoom:
                 self._wake(
                     min(
                         self._waiters,
-                        key=lambda candidate: (candidate.what.actor != leader, _order(candidate.what.branch)),
+                        key=lambda candidate: (candidate.wait.actor != leader, _order(candidate.wait.branch)),
                     ),
                     "all_waiting",
                 )

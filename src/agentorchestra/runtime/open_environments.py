@@ -19,7 +19,7 @@ class OpenEnvironment:
     keeper: Environment | Ground  # whose state it is: the environment itself, or the ground
     members: dict[str, Environment] = field(default_factory=dict)  # by name; on a ground, all that were used so far
     ref: str | None = None  # the snapshot it stands at; None for a new one
-    kept: bytes | None = None  # that snapshot, where it was taken here
+    content: bytes | None = None  # that snapshot, where it was taken here
     past: set[str] = field(default_factory=set)  # the snapshots it stood at since it was opened, that one too
 
     @property
@@ -27,14 +27,14 @@ class OpenEnvironment:
         """Return True for one environment, False for several on a ground."""
         return any(member is self.keeper for member in self.members.values())
 
-    def stands_at(self, ref: str | None, kept: bytes | None = None) -> None:
+    def stands_at(self, ref: str | None, content: bytes | None = None) -> None:
         """Note the snapshot that it stands at from here on, and its bytes where they are at hand."""
-        self.ref, self.kept = ref, kept
+        self.ref, self.content = ref, content
         if ref is not None:
             self.past.add(ref)
 
     async def join(self, environment: Environment, ctx: RunContext[Any]) -> None:
-        on_ground = grounded(environment)
+        on_ground = as_grounded(environment)
         assert on_ground is not None
         on_ground.stand_on(cast(Ground, self.keeper))
         try:
@@ -56,7 +56,7 @@ class OpenEnvironment:
         self.members.clear()
 
 
-def grounded(environment: Any) -> Grounded | None:
+def as_grounded(environment: Any) -> Grounded | None:
     """Return an environment as one that shares a ground; None if it does not."""
     return environment if isinstance(environment, Grounded) and environment.ground else None
 
@@ -68,7 +68,7 @@ async def open_at(
 
     `ref` is the snapshot (None for a new instance, CHANGED for one whose state nothing holds), `data` its bytes.
     """
-    on_ground = grounded(environment)
+    on_ground = as_grounded(environment)
     if on_ground is not None:
         ground = await on_ground.lay(ctx)
         live = OpenEnvironment(ground)

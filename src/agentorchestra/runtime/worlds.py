@@ -19,7 +19,7 @@ from agentorchestra.core.names import did_you_mean
 from agentorchestra.core.protocols import Environment, RunContext
 from agentorchestra.log.folders import MAIN
 from agentorchestra.log.ledger import Ledger, Record
-from agentorchestra.runtime.open_environments import CHANGED, OpenEnvironment, Place, grounded
+from agentorchestra.runtime.open_environments import CHANGED, OpenEnvironment, Place, as_grounded
 from agentorchestra.runtime.run import Run
 
 ENV_STATE = "env:"  # how the names of the run's state begin that hold where an instance stands
@@ -181,7 +181,7 @@ async def adopt_world(run: Run, world: str, rivals: str, ctx: RunContext[Any]) -
         live, here = run.environments[place], (world, place[1])
         if not live.alone and here not in run.environments:
             # What the user finds in the end is this world's.
-            member = grounded(next(iter(live.members.values()), None))
+            member = as_grounded(next(iter(live.members.values()), None))
             if member is not None:
                 ground = await member.lay(ctx)
                 await ground.restore(None)
@@ -203,7 +203,7 @@ async def lay_ground(run: Run, name: str, ctx: Any) -> None:
 
     What a killed process left there is gone then. A ground that is open stays as it is.
     """
-    environment = grounded(new_environment(run, name))
+    environment = as_grounded(new_environment(run, name))
     assert environment is not None
     place = (ctx.world, environment.ground)
     async with run.using[place]:
@@ -222,7 +222,7 @@ async def bring_to_disk(run: Run, world: str, ctx: RunContext[Any]) -> None:
     stands = {name.removeprefix(ENV_STATE): ref for name, ref in ctx.vars.items() if name.startswith(ENV_STATE)}
     refs = {name: ref for name, ref in stands.items() if isinstance(ref, str) and (world, name) not in run.environments}
     for name in run.manifest.tools if refs else ():
-        environment = grounded(new_environment(run, name)) if name in run.services.environments else None
+        environment = as_grounded(new_environment(run, name)) if name in run.services.environments else None
         if environment is not None and environment.ground in refs:
             ref = last_snapshot(run.ledger, (world, environment.ground), refs.pop(environment.ground))
             ground = await environment.lay(ctx)

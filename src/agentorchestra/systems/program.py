@@ -47,7 +47,7 @@ from agentorchestra.log.ledger import within
 from agentorchestra.models.render import render_blocks
 from agentorchestra.models.serving.completions import CompletionRequest, Said
 from agentorchestra.runtime.context import BranchContext
-from agentorchestra.runtime.open_environments import grounded
+from agentorchestra.runtime.open_environments import as_grounded
 from agentorchestra.runtime.parallel import CONTROL, ReplayEnd
 from agentorchestra.runtime.results import cut_result
 from agentorchestra.runtime.worlds import lay_ground
@@ -178,7 +178,7 @@ def _from_outside(name: str) -> Provenance:
 
 def _ground(spec: AgentSpec, kit: Kit) -> Environment | None:
     environments = (kit.environments[name]() for name in spec.tools if name in kit.environments)
-    return next((environment for environment in environments if grounded(environment) is not None), None)
+    return next((environment for environment in environments if as_grounded(environment) is not None), None)
 
 
 def _recording(ctx: BranchContext[Any]) -> AgentResult:

@@ -187,14 +187,14 @@ class Catalog:
         if self._count == components.count:
             return
         self._count = components.count
-        self.tools = components.tools.live()
-        self.agents = components.agents.live()
-        environments = components.environments.live()
+        self.tools = components.tools.stock.live()
+        self.agents = components.agents.stock.live()
+        environments = components.environments.stock.live()
         self.packaged = {name: one for name, one in environments.items() if name in self.packaged}
         self.environments = {name: one for name, one in environments.items() if name not in self.packaged}
         self._add_carried(refuse=False)  # what is registered has its versions: it is another object by now
         self.prompts = components.library()
-        self.memories = components.memories.live()
+        self.memories = components.memories.stock.live()
 
     def of(self, equipment: Equipment) -> Catalog:
         """Return the components as a run has them: the versions that it names in the place of their namesakes."""

@@ -21,7 +21,7 @@ from agentorchestra.tea.prompts.catalog import PromptLibrary
 from agentorchestra.tea.prompts.prompt import Prompt
 from agentorchestra.tea.registry.context import Access, ContextManager
 from agentorchestra.tea.registry.kinds import ENVIRONMENT, PROMPT, EnvironmentFactory, tool_kind
-from agentorchestra.tea.registry.registration import entry_points
+from agentorchestra.tea.registry.registration import entry_points, warn_undeclared
 from agentorchestra.tea.registry.registry import Registry
 from agentorchestra.tea.registry.servers import ACPServer, ECPServer, TCPServer
 from agentorchestra.tea.retrieval.finder import ComponentSearch
@@ -78,7 +78,8 @@ class Components:
         registry, version = self.registry, distribution
         kind = tool_kind(programs, may_call=tuple(may_call), may_import=tuple(may_import))
         self.tools = ToolContextManager(kind, registry, tools, access, builtin=builtin_tools, distribution=version)
-        self.tools.warns = warns
+        if warns:
+            self.tools.stock.notice = warn_undeclared
         self.environments = EnvironmentContextManager(
             ENVIRONMENT, registry, environments, access, builtin=builtin_environments, distribution=version
         )
@@ -135,14 +136,14 @@ class Components:
         await self.registry.refresh()
         closed = [one for one in self._toolkits if one not in self._opened] if toolkits else []
         started = self._started and not closed and not self._stale
-        if started and all(manager.is_settled for manager in self.managers):
+        if started and all(manager.stock.is_settled for manager in self.managers):
             return
         async with self._lock:
             if not self._started:
                 for manager in self.managers:
                     found = {one.name: one.one for one in entry_points(manager.kind)}
-                    manager.give(
-                        {name: one for name, one in found.items() if not manager.has(name)}, origin="installed"
+                    manager.stock.give(
+                        {name: one for name, one in found.items() if not manager.stock.has(name)}, origin="installed"
                     )
                 self._started = True
             for toolkit in closed:
@@ -156,11 +157,11 @@ class Components:
             await self._open_owners()
             await self.registry.refresh()
             for manager in self.managers:
-                await manager.settle()
+                await manager.stock.settle()
 
     async def _open_owners(self) -> None:
         """Open the objects whose methods are tools, where they have something to open."""
-        for one in self.tools.at_hand():
+        for one in self.tools.stock.at_hand():
             owner = one.owner
             if owner is None or any(owner is held for held in self._owners):
                 continue
@@ -173,23 +174,23 @@ class Components:
     def _take(self, toolkit: Toolkit, offered: Sequence[Tool[..., Any]]) -> None:
         """Take in what a toolkit offers now; never in place of a tool that is there without it."""
         self._takes += 1
-        self.tools.take(self._offered.pop(toolkit.name, ()))
+        self.tools.stock.take(self._offered.pop(toolkit.name, ()))
         named = {one.name: one for one in offered}
-        taken = sorted(name for name in named if self.tools.has(name))
+        taken = sorted(name for name in named if self.tools.stock.has(name))
         self._taken[toolkit.name] = tuple(
             f"the tool {name!r} of {toolkit.name} is left out: there is another tool of this name" for name in taken
         )
         for name, one in named.items():
             if name not in taken:
-                self.tools.give({name: one}, origin=one.traits.origin or toolkit.name)
+                self.tools.stock.give({name: one}, origin=one.traits.origin or toolkit.name)
         self._offered[toolkit.name] = tuple(name for name in named if name not in taken)
 
     def failures(self) -> list[str]:
         """Return why what is registered and cannot be used here cannot, a sentence each."""
-        return [why for manager in self.managers for _, why in sorted(manager.failures().items())]
+        return [why for manager in self.managers for _, why in sorted(manager.stock.failures().items())]
 
     def library(self) -> PromptLibrary:
-        return self._library.with_prompts(self.prompts.live())
+        return self._library.with_prompts(self.prompts.stock.live())
 
     async def close(self) -> None:
         opened, self._opened = self._opened, []

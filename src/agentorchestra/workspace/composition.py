@@ -19,7 +19,7 @@ from agentorchestra.core.events import Body, new_event
 from agentorchestra.core.protocols import Acceptance, RunRecord, Store, instance_of
 from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import FileRef, RunManifest, RunResult
-from agentorchestra.log.store.references import GIVEN
+from agentorchestra.log.store.references import TASK_FILE
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.direct_calls import DirectCalls
 from agentorchestra.runtime.engine import LocalEngine
@@ -229,7 +229,7 @@ class Composition:
         async def share(ref: FileRef) -> None:
             with await asyncio.to_thread(self.carried().content, ref) as file:
                 data = await asyncio.to_thread(file.read)
-            await self.store.put_blob(data, GIVEN)
+            await self.store.put_blob(data, TASK_FILE)
 
         for part in batches(range(len(wanted)), [one.size for one in wanted.values()]):
             await asyncio.gather(*(share([*wanted.values()][index]) for index in part))

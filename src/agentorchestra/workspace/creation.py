@@ -413,7 +413,7 @@ class RunCreator:
         """
         for key, version in components.items():
             kind, _, name = key.partition(":")
-            if self._parts.components.of_kind(kind).config(name, version).state == "archived":
+            if self._parts.components.of_kind(kind).stock.config(name, version).state == "archived":
                 raise LifecycleError(
                     f"the {kind} {name}@{version} is archived: it can be read and not used; name another version"
                 )
@@ -497,7 +497,7 @@ class RunCreator:
         memories = self._catalog.memories
         name = self._settings.memory if given is None else given
         if name not in ("", NO_MEMORY, *memories):
-            failure = self._parts.components.memories.failures().get(name)
+            failure = self._parts.components.memories.stock.failures().get(name)
             if failure is not None:
                 raise UnknownComponentError(failure)
             there = [NO_MEMORY, *sorted(memories)]

@@ -21,7 +21,7 @@ from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import FINAL, AgentResult, AgentSpec, Question, RunManifest, RunResult, RunStatus
 from agentorchestra.log.folders import MAIN, WORKED_ON, world_folder
 from agentorchestra.log.ledger import Ledger, status_of
-from agentorchestra.log.store.rows import NEEDED
+from agentorchestra.log.store.rows import PENDING
 from agentorchestra.runtime import job
 from agentorchestra.runtime.answers import earlier_answer, settle
 from agentorchestra.runtime.bus import Bus, Notice
@@ -226,7 +226,7 @@ class RunDriver:
         try:
             async with self._hooked(run_id, objects):
                 result = await parts.engine.submit(run_id, drive)
-            over = result.status not in NEEDED
+            over = result.status not in PENDING
         finally:
             if over:
                 self._equipper.given.ended(run_id)
@@ -331,7 +331,7 @@ class RunDriver:
         chosen = fitting[0]
         said = parts.redact_json(answer)
         began = ledger.records[EffectKey.parse(chosen.key)].began
-        held, given = await settle(parts.store, run_id, chosen.key, said, by=by, now=parts.clock.now(), asked=began)
+        held, given = await settle(parts.store, run_id, chosen.key, said, by=by, now=parts.clock.now(), began=began)
         if held is None:
             raise AnswerError(
                 f"question {chosen.key} of run {run_id} is asked no more: what led to it is done anew; "

@@ -234,7 +234,7 @@ class Equipper:
                 raise ToolDefinitionError(f"the toolkit {one.name!r} belongs to a workspace: Workspace(tools=[...])")
         given = tools_by_name(objects.tools)
         need_nothing(given, {*catalog.tools}, {*catalog.every_environment}, {*catalog.agents})
-        given = await self._components.tools.admit(given)
+        given = await self._components.tools.stock.admit(given)
         return await self._with_versions(replace(base, tools={**base.tools, **given}, models=models))
 
     async def _with_versions(self, base: Equipment) -> Equipment:
@@ -243,7 +243,7 @@ class Equipper:
             kind, _, name = key.partition(":")
             if kind == "tool" and name not in base.tools:
                 continue  # of a server that this process has not opened: a replay shows what the log has of it
-            found.setdefault(kind, {})[name] = await self._components.of_kind(kind).version(name, version)
+            found.setdefault(kind, {})[name] = await self._components.of_kind(kind).stock.version(name, version)
         tools, prompts = found.pop("tool", {}), found.pop("prompt", {})
         return replace(base, tools={**base.tools, **tools}, prompts=base.prompts.with_prompts(prompts), named=found)
 
@@ -314,7 +314,7 @@ class Equipper:
             if same or name in environments or name in apart:
                 continue
             if self._registered("tool", name, one):
-                tools[name] = await self._components.tools.version(name, one.version)
+                tools[name] = await self._components.tools.stock.version(name, one.version)
                 continue
             package = without_namespace(getattr(found, "__module__", "")).rpartition(".")[0]
             try:
@@ -463,15 +463,15 @@ class Equipper:
         found = []
         for key, version in components.items():
             kind, _, name = key.partition(":")
-            manager = self._components.of_kind(kind)
+            stock = self._components.of_kind(kind).stock
             pin = {**pinned, "prompt": manifest.prompts}.get(kind, {}).get(name)
             had = manifest.components.get(key) or (pin.version if pin is not None else _memory_used(ledger, name))
-            before = manager.history(name, hidden=True).version(had)
-            after = manager.history(name, hidden=True).version(version)
+            before = stock.history(name, hidden=True).version(had)
+            after = stock.history(name, hidden=True).version(version)
             template, others = "", []
             if kind == "prompt":
-                template = (await manager.version(name, before.version)).template
-                others = [one.template for other, one in manager.live().items() if other != name]
+                template = (await stock.version(name, before.version)).template
+                others = [one.template for other, one in stock.live().items() if other != name]
             found.append(first_affected(ledger, before, after, template=template, peers=others))
         return min((one for one in found if one is not None), key=lambda one: one.at, default=None)
 

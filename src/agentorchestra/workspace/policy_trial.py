@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import EventFormatError, PolicyFileError, RunUnderWayError, SourceError
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.policy import Policy
@@ -19,7 +20,12 @@ from agentorchestra.log.ledger import Ledger
 from agentorchestra.runtime.engine import is_dead
 from agentorchestra.trust.policy import DefaultPolicy
 from agentorchestra.trust.trial import RunTrial, judged_again
+from agentorchestra.workspace.assembly import Facet
 from agentorchestra.workspace.composition import Composition
+from agentorchestra.workspace.equipment import RunObjects, run_request
+
+if TYPE_CHECKING:
+    from agentorchestra.workspace.probe import Probe
 
 
 def load_policy(path: Path) -> Policy:
@@ -84,26 +90,61 @@ def _own(path: Path, text: str) -> Policy:
     return policy
 
 
-async def tried(parts: Composition, record: RunRecord, policy: Policy) -> RunTrial:
-    """Judge the effects of a run again.
+class PolicyTrials(Facet):
+    """What a policy does and would have done in the runs of a workspace (docs/security.md)."""
 
-    Raises:
-        RunUnderWayError: it is still being driven.
-        PolicyFileError: the policy fails.
-        EventFormatError: a later version recorded the run.
-    """
-    await refuse_under_way(parts, record)
-    events = await parts.store.load(record.id)
-    folder = parts.runs_folder / record.id
-    try:
-        schemas = {
-            **_of_environments(parts),
-            **await _kept(parts, record.manifest.schemas),
-            **Ledger.of(events).codec.schemas(),
-        }
-        return judged_again(record.id, record.manifest, events, policy, schemas=schemas, folder=folder)
-    except EventFormatError as exc:
-        raise EventFormatError(f"run {record.id} cannot be judged: {exc}") from None
+    async def judge(self, run_id: str, policy: Policy) -> RunTrial:
+        """Judge each effect of a recorded run again under another policy; no model is asked, and nothing is done.
+
+        Raises:
+            UnknownRunError, RunUnderWayError, EventFormatError, PolicyFileError (the policy fails on an effect).
+        """
+        parts, record = self._parts, await self._parts.record(run_id)
+        await refuse_under_way(parts, record)
+        events = await parts.store.load(record.id)
+        folder = parts.runs_folder / record.id
+        try:
+            schemas = {
+                **_of_environments(parts),
+                **await _kept(parts, record.manifest.schemas),
+                **Ledger.of(events).codec.schemas(),
+            }
+            return judged_again(record.id, record.manifest, events, policy, schemas=schemas, folder=folder)
+        except EventFormatError as exc:
+            raise EventFormatError(f"run {record.id} cannot be judged: {exc}") from None
+
+    async def probe(self, run_id: str, *, budget: Budget | None = None) -> Probe:
+        """Fork a run with other values in the place of untrusted ones, and say which sensitive effects followed them.
+
+        The fork asks the run's model from the first result on that has such a value, and carries out nothing that
+        reaches beyond its own folder (docs/security.md).
+
+        Args:
+            budget: other limits for the fork than the run's.
+
+        Raises:
+            UnknownRunError, RunUnderWayError, ForkError, UnknownComponentError, and what `resume` raises.
+        """
+        from agentorchestra.workspace.probe import Probe, Prober, compared
+
+        store, record = self._parts.store, await self._parts.record(run_id)
+        await refuse_under_way(self._parts, record)
+        prober = Prober(record.manifest, Ledger.of(await store.load(run_id)))
+        if prober.first is None or not prober.acting():
+            return Probe(run_id=run_id)
+        other, objects = run_request("fork", {"budget": budget, "labels": {"probe": run_id}})
+        at = prober.first - 1
+        fork = await self._assembly().creator.fork(run_id, at, other, objects, prompts={}, outcomes={})
+        result = await self._assembly().driver.resume(fork, RunObjects(policy=prober), wrap=prober.wrap)
+        return Probe(
+            run_id=run_id,
+            fork=fork,
+            status=result.status,
+            swapped=len(prober.swap),
+            effects=compared(prober, Ledger.of(await store.load(fork))),
+            usage=result.usage,
+            error=result.error or "",
+        )
 
 
 async def refuse_under_way(parts: Composition, record: RunRecord) -> None:

@@ -100,7 +100,7 @@ class RunLog(Facet):
 
         parts = self._parts
         carried, now = parts.carried(), parts.clock.now()
-        imports = await import_file(parts.store, Path(path), kept=carried, folder=parts.base, now=now)
+        imports = await import_file(parts.store, Path(path), files=carried, folder=parts.base, now=now)
         for run in imports:
             if not run.left_out:
                 await parts.share_files((await parts.record(run.run_id)).manifest.files)

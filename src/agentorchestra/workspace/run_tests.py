@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from agentorchestra.core.errors import AgentOrchestraError, WorkspaceStateError
-from agentorchestra.core.spec import UNTESTED, RunStatus, TestsRan
+from agentorchestra.core.spec import TESTLESS, RunStatus, TestsRan
 from agentorchestra.log.folders import MAIN, world_folder
 from agentorchestra.runtime.run import Run
 from agentorchestra.sandbox import Shell
@@ -57,7 +57,7 @@ class RunTests(Facet):
 
     async def ended(self, run: Run, status: RunStatus) -> TestsRan | None:
         """Run the tests of a run on its machine, before that is closed; called when a run comes to an end."""
-        if status in UNTESTED:
+        if status in TESTLESS:
             return None
         if run.manifest.tests:
             from agentorchestra.workspace.project_tests import tests_ran

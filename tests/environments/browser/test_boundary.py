@@ -252,6 +252,7 @@ async def test_a_page_that_was_asked_for_by_hand_is_not_shown(world: World) -> N
         assert block_reason(page.url) == "'file:///etc/passwd' has the scheme 'file'; only http and https are shown"
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize(
     ("url", "shown"),
     [
@@ -290,6 +291,7 @@ async def test_what_belongs_to_no_run_reaches_nothing(world: World) -> None:
         await page.close()
 
 
+@pytest.mark.long
 async def test_features_that_playwright_turns_off_stay_off(world: World) -> None:
     """Chromium reads the last of several lists."""
     cdp = await world.browser.new_browser_cdp_session()

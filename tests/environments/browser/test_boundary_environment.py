@@ -92,6 +92,7 @@ async def test_a_popup_and_a_download_stay_inside(tmp_path: Path) -> None:
         assert here.target.untouched
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["allow", "deny", "private"])
 async def test_lists_that_hold_something_else_are_refused_before_a_run(tmp_path: Path, name: str) -> None:
     settings = Settings(model="offline", browser=BrowserSettings(**{name: ("http:///x",)}))  # type: ignore[arg-type]

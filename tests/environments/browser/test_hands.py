@@ -56,6 +56,8 @@ _PAGES = {
 }
 _UNHURRIED_S = 0.7  # much longer than anything is waited for that has not begun
 _LOGIN = "Basic YWRhOmxvdmVsYWNl"  # ada:lovelace
+_WRONG = "Basic YWRhOndyb25n"  # ada:wrong
+_HEARD: list[tuple[str, str | None]] = []  # by which name /locked was asked, and with which login
 
 
 class Site:
@@ -103,10 +105,12 @@ async def _answer(request: web.Request) -> web.StreamResponse:
     if request.path == "/file":
         return web.Response(body=b"a,b\n", headers={"Content-Disposition": "attachment; filename=data.csv"})
     if request.path == "/locked":
+        _HEARD.append((request.host.partition(":")[0], request.headers.get("Authorization")))
         if request.headers.get("Authorization") != _LOGIN:
             asked = {"WWW-Authenticate": 'Basic realm="archive"'}
             return web.Response(status=401, headers=asked, text="<h1>Locked</h1>", content_type="text/html")
-        return web.Response(text="<title>In</title><h1>The archive</h1>", content_type="text/html")
+        picture = f"<img src='http://{request.host.replace('localhost', '127.0.0.1')}/locked?picture'>"
+        return web.Response(text=f"<title>In</title><h1>The archive</h1>{picture}", content_type="text/html")
     if request.path == "/unhurried":
         await asyncio.sleep(_UNHURRIED_S)
     page = _PAGES.get(request.path)
@@ -142,6 +146,7 @@ async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
             yield site
 
 
+@pytest.mark.long
 @pytest.mark.asyncio(loop_scope="module")
 async def test_what_comes_a_moment_later_is_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     # The pages take a tenth of a second; a busy machine has fifty times as long. A second try finds data.csv there.
@@ -158,6 +163,7 @@ async def test_what_comes_a_moment_later_is_told(site: Site, monkeypatch: pytest
     assert 'heading "The next page"' in await site.state()
 
 
+@pytest.mark.long
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_document_that_a_click_led_to_is_not_waited_for_without_a_reason(site: Site) -> None:
     await site.open("/to-fresh")
@@ -197,6 +203,7 @@ async def test_a_page_with_changes_asks_before_it_is_left(site: Site) -> None:
     assert "/next" in await site.do("answer_dialog", accept=True)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("shape", ["", "-list", "-inside"])
 async def test_a_page_that_replaces_its_nodes_ends_in_sentences(site: Site, shape: str) -> None:
@@ -258,12 +265,15 @@ async def test_no_address_shows_a_password(site: Site) -> None:
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_login_by_http_is_for_its_host_only(site: Site) -> None:
     there = site.host.replace("127.0.0.1", "localhost")
+    _HEARD.clear()
     await site.do("go_to_url", url=f"http://{there}/locked")
     assert 'heading "The archive"' in await site.state()
     assert "lovelace" not in site.said + await site.state()
     # The same server by another name, for which no login is named.
     assert not await site.did("go_to_url", url=f"http://{site.host}/locked")
     assert site.said == f"{site.host} asks for user and password by HTTP; the setting browser.logins names none for it"
+    # Neither its page nor a picture of its on a page that had a login was asked for with one.
+    assert ("localhost", _LOGIN) in _HEARD and {login for name, login in _HEARD if name != "localhost"} == {None}
 
 
 @pytest.mark.long
@@ -276,6 +286,8 @@ async def test_a_site_that_asks_by_http_is_given_its_login(tmp_path: Path, monke
         assert 'heading "The archive"' in await site.state()
         assert "lovelace" not in site.said
     monkeypatch.setenv("ARCHIVE_PASSWORD", "wrong")
+    _HEARD.clear()
     async with site_at_work(tmp_path / "wrong", name="127.0.0.1") as site:
         await site.open("/locked")
         assert 'heading "Locked"' in await site.state()
+    assert [login for _, login in _HEARD if login] == [_WRONG]  # once, not again and again

@@ -69,6 +69,7 @@ async def test_each_agent_has_a_tab_and_all_share_the_logins(browser: Hand, site
         await session.close_tab(tab)
 
 
+@pytest.mark.long
 @on_one_loop
 async def test_what_sites_stored_is_kept_once_and_not_in_the_snapshot(browser: Hand, site: Troubles) -> None:
     await browser.do("go_to_url", url=f"{site.address}/tab")
@@ -201,6 +202,7 @@ def ground_of(browser: Hand) -> FolderGround:
     return next(one._stands_on for one in reversed(browser.made) if one._ground is not None)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("suggested", "name"),
     [

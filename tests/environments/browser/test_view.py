@@ -40,6 +40,7 @@ async def eye() -> AsyncIterator[Eyes]:
 # -- what has no name and no text --------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 async def test_icons_without_words_have_references_that_stay_with_them(eye: Eyes) -> None:
     text = await eye.show(
         f"""<ul><li>Milk <span id=one class=trash {ICON}></span></li><li>Eggs <i {ICON} onclick="said('two')"></i>
@@ -70,6 +71,7 @@ async def test_icons_without_words_have_references_that_stay_with_them(eye: Eyes
     assert await locate(eye.page, "f77e1") is None and await locate(eye.page, "button") is None
 
 
+@pytest.mark.long
 async def test_a_list_of_choices_made_of_plain_elements(eye: Eyes) -> None:
     await eye.show(
         """<div style="overflow:hidden;height:30px;position:static"><div id=open style="width:200px">Colour</div>
@@ -132,6 +134,7 @@ async def test_what_can_be_used_says_which_it_is(eye: Eyes) -> None:
         assert f'"{name}"' not in shown, text
 
 
+@pytest.mark.long
 async def test_a_canvas_says_where_it_is(eye: Eyes) -> None:
     text = await eye.show(
         """<p style="width:2500px">wide</p><canvas id=c width=200 height=100 style="margin:30px"></canvas>

@@ -44,6 +44,7 @@ def nothing_told_before(desk: Desk) -> None:
     desk.seen()
 
 
+@pytest.mark.long
 async def test_state_names_screen_windows_and_what_programs_print(desk: Desk) -> None:
     await desk.do("mouse_move", x=700, y=600)
     await desk.do("click", x=160, y=195)

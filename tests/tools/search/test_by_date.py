@@ -44,6 +44,7 @@ async def test_a_page_of_which_there_is_no_copy(site: Site, tmp_path: Path) -> N
     assert site.asked("/wayback/available")[-1].query["timestamp"] == "20141231235959"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("address", "date", "sentence"),
     [

@@ -163,6 +163,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("path", OTHERS.values(), ids=OTHERS)
 async def test_what_no_search_listed_asks(site: Site, tmp_path: Path, path: str) -> None:
     copy = write_mirror(tmp_path / "copy", "/news/2019/")
@@ -193,6 +194,7 @@ async def test_a_folder_without_an_address_gives_no_links(site: Site, tmp_path: 
     assert site.requests == []
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "href",
     ["SITE/docs/../collect?d=1", "SITE/docs/%2e%2E/collect?d=1", "SITE/docs/a/../../collect?d=1", "http://[/docs/x"],

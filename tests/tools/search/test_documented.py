@@ -182,6 +182,7 @@ async def _made_of(site: Site, name: str, status: int, body: bytes, declared: st
         return str(error)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", ANSWERS)
 async def test_documented_answers(site: Site, name: str) -> None:
     kind = "application/json" if name in _LISTS and not isinstance(_LISTS[name], str) else "text/html"

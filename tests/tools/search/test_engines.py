@@ -157,6 +157,7 @@ async def test_the_archive_is_asked_for_addresses(site: Site) -> None:
         await ask(site, "archive", "lighthouse keeper")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("mood", "sentence"),
     [

@@ -65,6 +65,7 @@ def asks_once(request: ModelRequest) -> ModelResponse:
     return decide(calls=[call("search", query="automated lighthouse")])
 
 
+@pytest.mark.long
 async def test_what_an_engine_gave_is_given_again_for_a_while_and_costs_nothing(site: Site, tmp_path: Path) -> None:
     asked: dict[str, JsonValue] = {"query": "automated lighthouse"}
     costs: dict[str, dict[str, Any]] = {"serper": {"cost_usd": 0.5}}
@@ -244,6 +245,7 @@ async def test_a_run_that_had_a_key_is_replayed_where_there_is_none(site: Site, 
     assert len(site.requests) > asked
 
 
+@pytest.mark.long
 async def test_a_choice_of_a_model_is_replayed_where_other_engines_can_be_asked(site: Site, tmp_path: Path) -> None:
     steps = [decide(calls=[call("search", query="lighthouse")]), decide(calls=[call("done", answer="x")])]
     chooser = ScriptedModel(['{"engines": [{"reason": "fits best", "name": "serper"}]}'], name="chooser")

@@ -35,6 +35,7 @@ def client_of(*addresses: str, **settings: object) -> WebClient:
     )
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("path", "kind", "said"),
     [
@@ -80,6 +81,7 @@ async def test_a_hostile_server_costs_little_and_ends_in_a_sentence(path: str, k
         assert (await client_of(traps.address).get(f"{traps.address}/")).text == "hello"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("path", ["/slow-headers", "/slow-body", "/endless-informed", "/endless-extension"])
 async def test_what_comes_drop_by_drop_ends_with_the_time_for_all_of_it(path: str) -> None:
     async with listening() as traps:

@@ -62,6 +62,7 @@ def test_the_main_part_as_markdown_with_links_and_without_what_nobody_sees() -> 
     assert all(target.startswith("https://site.example/") for _, target in found["page"]["links"])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("large", [False, True])
 @pytest.mark.parametrize(
     "dated",
@@ -98,6 +99,7 @@ PAGES = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("way", PAGES)
 def test_code_keeps_its_lines_and_tables_their_rows_in_every_way_of_reading(
     way: str, monkeypatch: pytest.MonkeyPatch

@@ -12,7 +12,7 @@ from agentorchestra.agents.forms import TEXT, Form, Question, Questioner, form, 
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.errors import SettingsError
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
-from agentorchestra.log.conversation import Conversation, Exchange
+from agentorchestra.log.conversation import AgentExchange, Conversation
 from agentorchestra.runtime.context import BranchContext
 
 NAME = "edge_cases"
@@ -105,7 +105,7 @@ def _form(last: int) -> Form:
     return form(("cases",), cases=list_of(case))
 
 
-def _line(exchange: Exchange) -> str:
+def _line(exchange: AgentExchange) -> str:
     thread = f" in thread {exchange.thread!r}" if exchange.thread else ""
     to = f" to {', '.join(exchange.to)}" if exchange.to else ""
     refusal = f" (refused: {exchange.refused})" if exchange.refused else ""

@@ -336,11 +336,11 @@ def _components(folder: Path, settings: Settings | None, workspace: Workspace[An
         async with workspace.another() as opened:
             managers = (opened.tcp, opened.ecp, opened.acp, opened.components.prompts, opened.components.memories)
             for manager in managers:
-                refusals, failures = await manager.examine()
+                refusals, failures = await manager.stock.examine()
                 checks += [Check(name, "fail", one_line(why, 1000), "no run can begin until then") for why in refusals]
                 hint = "runs go on without it; `agentorchestra components --help` says how it is mended or taken out"
                 checks += [Check(name, "warn", one_line(why, 1000), hint) for why in failures]
-            return sum(len(manager.names()) for manager in managers), checks
+            return sum(len(manager.stock.names()) for manager in managers), checks
 
     try:
         count, checks = asyncio.run(compose())

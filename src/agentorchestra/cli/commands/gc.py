@@ -15,12 +15,12 @@ from agentorchestra.cli.options import ParamType, json_option, option, workspace
 from agentorchestra.cli.output import emit_either, plural
 from agentorchestra.cli.workspaces import exists, opened
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.log.retention import ENDED, GRACE_S, Collected, Retention
-from agentorchestra.log.store.rows import NEEDED
+from agentorchestra.log.retention import END_STATUSES, GRACE_S, Collected, Retention
+from agentorchestra.log.store.rows import PENDING
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 _LONGEST_S = 36_500 * 86_400
-CHOICES = sorted(status.value for status in RunStatus if status not in NEEDED)
+CHOICES = sorted(status.value for status in RunStatus if status not in PENDING)
 
 
 class Span(ParamType):
@@ -58,7 +58,7 @@ Exit codes: 0, also if there is nothing to delete; 1 if the workspace cannot be 
     metavar="S",
     multiple=True,
     type=click.Choice(CHOICES),
-    help=f"Only runs that stand so; may be given again.  [default: {', '.join(sorted(one.value for one in ENDED))}]",
+    help=f"Only runs that stand so; may be given again.  [default: {', '.join(sorted(END_STATUSES))}]",
 )
 @option(
     "--grace",
@@ -85,7 +85,7 @@ async def gc(
     Without --older-than, --keep and --session no run is deleted; with the first two, a run goes if both say so. A run
     that is driven, waits or is paused stays, and so does one that a run which stays was forked from.
     """
-    retention = Retention(older_than, keep, frozenset(map(RunStatus, statuses)) or ENDED)
+    retention = Retention(older_than, keep, frozenset(map(RunStatus, statuses)) or END_STATUSES)
 
     if session is not None and (older_than is not None or keep is not None or statuses):
         raise click.UsageError("--session erases a session whole: leave --older-than, --keep and --status out")

@@ -15,7 +15,7 @@ from agentorchestra.cli.view.tree import Node, step_line, tree
 from agentorchestra.core.effects import FINISH, EffectKind
 from agentorchestra.core.errors import StoreError
 from agentorchestra.core.ids import EffectKey, canonical_json
-from agentorchestra.core.spec import UNTESTED, RunStatus
+from agentorchestra.core.spec import TESTLESS, RunStatus
 from agentorchestra.log.conversation import Conversation
 
 _WIDTH = 160  # characters of a line
@@ -49,7 +49,7 @@ class Work:
         self._answer = answer
         self._members = talk.members if talk is not None else {}
         self._talks = talk is not None
-        over = view.status not in UNTESTED
+        over = view.status not in TESTLESS
         self._still = "at work" if view.driven else "stopped with the run" if over else "interrupted"
         self._names: dict[EffectKey, str] = {}
         self._notes: dict[str, str] = {}  # what each tool says it does, until it was printed

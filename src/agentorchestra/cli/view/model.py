@@ -344,8 +344,6 @@ class RunView:
             else:
                 span.record = known
 
-    # -- effects ---------------------------------------------------------------------------------------------------
-
     def owner(self, branch: str) -> AgentView:
         """Return the agent on whose branch something happens; a tool that performs effects has branches of its own."""
         found = self._owners.get(branch)

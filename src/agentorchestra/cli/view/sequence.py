@@ -9,7 +9,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from agentorchestra.cli.output import one_line
-from agentorchestra.log.conversation import Conversation, Exchange
+from agentorchestra.log.conversation import AgentExchange, Conversation
 
 FROM, RIGHT, LEFT, REFUSED, THREAD, ANSWER = "●►◄✗◇■"
 _LIFE, _LINE, _CROSSED = "│─┼"
@@ -31,7 +31,7 @@ class Cell(NamedTuple):
 class Row(NamedTuple):
     """An exchange with its cells, in the order of the agents, and what it is."""
 
-    exchange: Exchange
+    exchange: AgentExchange
     cells: tuple[Cell, ...]
     about: str
 
@@ -48,7 +48,7 @@ def rows(talk: Conversation) -> list[Row]:
     return found
 
 
-def _cells(exchange: Exchange, names: list[str], gone: set[str]) -> Iterator[Cell]:
+def _cells(exchange: AgentExchange, names: list[str], gone: set[str]) -> Iterator[Cell]:
     sender = names.index(exchange.sender) if exchange.sender in names else None
     reached = [names.index(name) for name in exchange.to if name in names] if exchange.kind == "message" else []
     ends = [*reached, *([] if sender is None else [sender])]
@@ -63,7 +63,7 @@ def _cells(exchange: Exchange, names: list[str], gone: set[str]) -> Iterator[Cel
         yield Cell(mark, name not in gone, drawn and place > min(ends), drawn and place < max(ends))
 
 
-def _about(exchange: Exchange) -> str:
+def _about(exchange: AgentExchange) -> str:
     to, thread = ", ".join(exchange.to), one_line(exchange.thread, 40)
     done = {
         "message": f"[{thread}]" if thread else "",

@@ -24,7 +24,7 @@ from agentorchestra.log.bundle.lines import to_line
 from agentorchestra.log.bundle.origin import Origin
 from agentorchestra.log.bundle.secrets import Watch
 from agentorchestra.log.store.blobs import sync_folder
-from agentorchestra.log.store.references import BATCH, GIVEN, PRIVATE, is_json, names_in
+from agentorchestra.log.store.references import BATCH, PRIVATE, TASK_FILE, is_json, names_in
 
 _PAGE = 500
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the first time a ZIP file can hold
@@ -37,7 +37,7 @@ async def export_run(
 
     Args:
         store, record, out: the log, the run's row, and the file to be made.
-        kept: the files of the workspace; None leaves out those given with the task.
+        files: those of the workspace; None leaves out those given with the task.
         secrets: name -> value; a bundle that would hold one is not written.
         origin: what is said of this machine.
 
@@ -96,19 +96,19 @@ class _Writer:
         self._archive = archive
         self._sums: dict[str, Sum] = {}
 
-    async def write(self, log: IO[bytes], kept: KeptFiles | None, origin: Origin) -> tuple[int, int, int]:
+    async def write(self, log: IO[bytes], storage: KeptFiles | None, origin: Origin) -> tuple[int, int, int]:
         """Write everything, in the order of the names; return how many events, blobs and files."""
         record = self._record
         manifest = record.manifest.model_dump_json().encode()
         names = await self._write_log(log) | names_in(manifest)
         media_types = await self._closure(names)
-        files = {ref.sha256: ref for ref in record.manifest.files} if kept is not None else {}
+        files = {ref.sha256: ref for ref in record.manifest.files} if storage is not None else {}
         header = Header(
             run=record.id,
             status=record.status,
             events=record.next_seq - 1,
             media_types=dict(sorted(media_types.items())),
-            files=kept is not None,
+            files=storage is not None,
             distribution=origin.distribution,
             python=platform.python_version(),
             git=origin.git,
@@ -117,25 +117,25 @@ class _Writer:
         for name, pin in {**record.manifest.tools, **record.manifest.agents}.items():
             texts.setdefault(pin.source, f"the text of the module of {name!r}")
         for name in sorted(media_types):
-            what = texts.get(name, f"the blob {name} ({media_types[name]})")
-            await self._add(form.BLOBS + name, await self._store.get_blob(name), what)
+            text = texts.get(name, f"the blob {name} ({media_types[name]})")
+            await self._add(form.BLOBS + name, await self._store.get_blob(name), text)
         await self._add(form.HEADER, _json(header.model_dump(mode="json")))
         size = log.tell()
         log.seek(0)
         await asyncio.to_thread(self._stream, form.EVENTS, lambda: contextlib.nullcontext(log), size, "its log")
         for sha256, ref in sorted(files.items()):
-            assert kept is not None
-            what = f"the file {ref.name!r} of the task"
-            source = partial(kept.reader, record.id, ref)
-            await asyncio.to_thread(self._stream, form.FILES + sha256, source, ref.size, what)
+            assert storage is not None
+            text = f"the file {ref.name!r} of the task"
+            source = partial(storage.reader, record.id, ref)
+            await asyncio.to_thread(self._stream, form.FILES + sha256, source, ref.size, text)
             if self._sums[form.FILES + sha256] != Sum(sha256=sha256, size=ref.size):
                 raise BundleError(
-                    f"{what} is not what it was when the run was made; restore it, or export with --no-files"
+                    f"{text} is not what it was when the run was made; restore it, or export with --no-files"
                 )
         await self._add(form.MANIFEST, manifest)
         await self._add(form.PACKAGES, _json(origin.packages))
         await self._add(form.SETTINGS, _json(origin.settings))
-        await self._add(form.SUMS, _json({name: one.model_dump() for name, one in sorted(self._sums.items())}))
+        await self._add(form.SUMS, _json({name: entry.model_dump() for name, entry in sorted(self._sums.items())}))
         await asyncio.to_thread(self._archive.close)
         return header.events, len(media_types), len(files)
 
@@ -156,33 +156,33 @@ class _Writer:
 
     async def _closure(self, names: set[str]) -> dict[str, str]:
         """Return media types of the blobs with these names and of those that JSON among them names; no private ones."""
-        found: dict[str, str] = {}
-        asked: set[str] = set()
+        types: dict[str, str] = {}
+        lookups: set[str] = set()
         open_ = sorted(names)
         while open_:
             part, open_ = open_[:BATCH], open_[BATCH:]
-            asked.update(part)
+            lookups.update(part)
             for name, info in (await self._store.find_blobs(part)).items():
-                if info.media_type in (PRIVATE, GIVEN):
+                if info.media_type in (PRIVATE, TASK_FILE):
                     continue
-                found[name] = info.media_type
+                types[name] = info.media_type
                 if is_json(info.media_type):
-                    more = names_in(await self._store.get_blob(name)) - asked - set(open_)
+                    more = names_in(await self._store.get_blob(name)) - lookups - set(open_)
                     open_ += sorted(more)
-        return found
+        return types
 
-    async def _add(self, name: str, data: bytes, what: str = "") -> None:
-        self._watch.check(data, what or f"its {name}")
+    async def _add(self, name: str, data: bytes, text: str = "") -> None:
+        self._watch.check(data, text or f"its {name}")
 
         await asyncio.to_thread(self._archive.writestr, _info(name, len(data)), data)
         if name != form.SUMS:
             self._sums[name] = Sum(sha256=hashlib.sha256(data).hexdigest(), size=len(data))
 
-    def _stream(self, name: str, source: Callable[[], AbstractContextManager[IO[bytes]]], size: int, what: str) -> None:
+    def _stream(self, name: str, source: Callable[[], AbstractContextManager[IO[bytes]]], size: int, text: str) -> None:
         digest, total, tail = hashlib.sha256(), 0, b""
         with source() as read, self._archive.open(_info(name, size), "w") as member:
             while chunk := read.read(form.CHUNK):
-                self._watch.check(tail + chunk, what)
+                self._watch.check(tail + chunk, text)
                 tail = (tail + chunk)[-self._watch.overlap :] if self._watch.overlap else b""
                 digest.update(chunk)
                 total += len(chunk)

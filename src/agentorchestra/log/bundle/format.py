@@ -109,7 +109,7 @@ class Imported(NamedTuple):
 
 def check_names(refs: tuple[FileRef, ...]) -> None:
     """Raise BundleError for names of files that are not inside the run's folder, or in each other's place."""
-    taken: set[str] = set()
+    names: set[str] = set()
     folders: set[str] = set()
     for ref in refs:
         name, path = ref.name, PurePosixPath(ref.name)
@@ -122,9 +122,9 @@ def check_names(refs: tuple[FileRef, ...]) -> None:
                 "imported"
             )
         above = {str(parent) for parent in path.parents} - {"."}
-        if name in taken or name in folders or above & taken:
+        if name in names or name in folders or above & names:
             raise BundleError(f"two files of the task have one name, {name[:200]!r}; nothing was imported")
-        taken.add(name)
+        names.add(name)
         folders |= above
 
 

@@ -12,7 +12,7 @@ from agentorchestra.core.errors import AgentOrchestraError, BundleError
 from agentorchestra.core.events import BODIES, Event, upcast
 from agentorchestra.log.store import rows
 
-NOTHING = "nothing was imported"
+TAIL = "nothing was imported"
 
 _LARGEST = 2**63 - 1
 _LARGEST_SMALL = 2**31 - 1
@@ -43,36 +43,36 @@ def to_line(event: Event) -> bytes:
     value = {name: getattr(event, name) for name in _Line.model_fields} | {"ts": rows.stamp(event.ts)}
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     if not rows.encodable(text):
-        escaped = json.dumps(value, separators=(",", ":"))
-        if json.loads(escaped)["body"] == event.body:
-            text = escaped
+        ascii_text = json.dumps(value, separators=(",", ":"))
+        if json.loads(ascii_text)["body"] == event.body:
+            text = ascii_text
     return text.encode("utf-8", "surrogatepass") + b"\n"
 
 
-def from_line(line: bytes, where: str) -> Event:
-    """Return the event of a line, checked as far as one event can be; BundleError beginning with `where` otherwise."""
+def from_line(line: bytes, place: str) -> Event:
+    """Return the event of a line, checked as far as one event can be; BundleError beginning with `place` otherwise."""
     try:
         value = json.loads(line.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError) as exc:
-        raise BundleError(f"{where} is not JSON ({first_problem(exc)}); {NOTHING}") from None
+        raise BundleError(f"{place} is not JSON ({first_problem(exc)}); {TAIL}") from None
     try:
-        checked = _Line.model_validate(value)
-        event = Event.model_validate(checked.model_dump())
+        fields = _Line.model_validate(value)
+        event = Event.model_validate(fields.model_dump())
     except (ValidationError, RecursionError) as exc:
-        raise BundleError(f"{where} is no event ({first_problem(exc)}); {NOTHING}") from None
-    if checked.n < 0 and event.type != "answered":
-        raise BundleError(f"{where} is no event (n is {checked.n}, and only answers have numbers below 0); {NOTHING}")
+        raise BundleError(f"{place} is no event ({first_problem(exc)}); {TAIL}") from None
+    if fields.n < 0 and event.type != "answered":
+        raise BundleError(f"{place} is no event (n is {fields.n}, and only answers have numbers below 0); {TAIL}")
     for text in (event.branch, event.span, event.parent_span, event.actor):
         if text is not None and ("\0" in text or not rows.encodable(text)):
-            raise BundleError(f"{where} is no event (a name with characters no name has); {NOTHING}")
+            raise BundleError(f"{place} is no event (a name with characters no name has); {TAIL}")
     if event.ts.utcoffset() is None:
-        raise BundleError(f"{where} is no event (its time {event.ts} has no zone); {NOTHING}")
+        raise BundleError(f"{place} is no event (its time {event.ts} has no zone); {TAIL}")
     try:
         event = event.model_copy(update={"ts": event.ts.astimezone(UTC)})
         body = upcast(event.type, event.v, event.body)
         BODIES[event.type].model_validate(body)
     except (AgentOrchestraError, KeyError, TypeError, ValueError, RecursionError, OverflowError) as exc:
-        raise BundleError(f"{where} cannot be read: {first_problem(exc)}; {NOTHING}") from None
+        raise BundleError(f"{place} cannot be read: {first_problem(exc)}; {TAIL}") from None
     return event
 
 

@@ -22,7 +22,7 @@ from agentorchestra.core.messages import ModelResponse
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import FINAL, AgentResult, RunManifest, RunStatus
 from agentorchestra.log.bundle import format as form
-from agentorchestra.log.bundle.lines import NOTHING, first_problem, from_line
+from agentorchestra.log.bundle.lines import TAIL, first_problem, from_line
 from agentorchestra.log.ledger import Ledger, status_of
 
 _MISFITS = (AgentOrchestraError, LookupError, TypeError, ValueError, AttributeError, RecursionError, AssertionError)
@@ -39,43 +39,41 @@ class Log:
 
 
 def checked_log(
-    events: list[Event], run: str, *, where: str, status: RunStatus | None = None, manifest: RunManifest | None = None
+    events: list[Event], run: str, *, place: str, status: RunStatus | None = None, manifest: RunManifest | None = None
 ) -> Log:
-    """Return a log that a store takes and a replay can read; BundleError, beginning with `where`, for any other.
+    """Return a log that a store takes and a replay can read; BundleError, beginning with `place`, for any other.
 
     `status` and `manifest` are what is said of the run beside the log, None for nothing.
     """
     keys: set[tuple[str, int, int, str]] = set()
     for seq, event in enumerate(events, 1):
         if event.run != run:
-            raise BundleError(f"{where}: event {seq} is of the run {event.run[:60]!r}, not {run}; {NOTHING}")
+            raise BundleError(f"{place}: event {seq} is of the run {event.run[:60]!r}, not {run}; {TAIL}")
         if event.seq != seq:
-            raise BundleError(f"{where}: event {event.seq} stands where event {seq} belongs; {NOTHING}")
+            raise BundleError(f"{place}: event {event.seq} stands where event {seq} belongs; {TAIL}")
         assert event.n is not None
         key = (event.branch, event.n, event.attempt, event.type)
         if key in keys:
-            raise BundleError(f"{where}: event {seq} records {event.type} of {event.branch}#{event.n} again; {NOTHING}")
+            raise BundleError(f"{place}: event {seq} records {event.type} of {event.branch}#{event.n} again; {TAIL}")
         keys.add(key)
     if not events or events[0].type != "run_created":
-        raise BundleError(f"{where}: the log of {run} does not begin with run_created; {NOTHING}")
+        raise BundleError(f"{place}: the log of {run} does not begin with run_created; {TAIL}")
     own: RunManifest = events[0].data.manifest  # type: ignore[attr-defined]
     if manifest is not None and own != manifest:
-        raise BundleError(f"{where}: the manifest is not the one that the log of {run} begins with; {NOTHING}")
+        raise BundleError(f"{place}: the manifest is not the one that the log of {run} begins with; {TAIL}")
     if own.created.utcoffset() is None:
-        raise BundleError(f"{where}: the manifest's time {own.created} has no zone; {NOTHING}")
+        raise BundleError(f"{place}: the manifest's time {own.created} has no zone; {TAIL}")
     try:
-        found = status_of(events)
+        actual = status_of(events)
         _check_shapes(events)
         Ledger.of(events)
     except _MISFITS as exc:
-        raise BundleError(
-            f"{where}: the log of {run} does not fit together ({first_problem(exc)}); {NOTHING}"
-        ) from None
-    if status not in (None, found) and FINAL & {status, found}:
-        raise BundleError(f"{where}: {run} is said to be {status.value} and is {found.value} in its log; {NOTHING}")
+        raise BundleError(f"{place}: the log of {run} does not fit together ({first_problem(exc)}); {TAIL}") from None
+    if status not in (None, actual) and FINAL & {status, actual}:
+        raise BundleError(f"{place}: {run} is said to be {status.value} and is {actual.value} in its log; {TAIL}")
     record = RunRecord(
         id=run,
-        status=status or found,
+        status=status or actual,
         manifest=own,
         next_seq=len(events) + 1,
         created=own.created.astimezone(UTC),
@@ -119,22 +117,22 @@ def logs_of_lines(path: Path) -> list[Log]:
     with regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > form.MAX_LOG_BYTES:
-            raise BundleError(f"{path} has {size:,} bytes; at most {form.MAX_LOG_BYTES:,} are read, {NOTHING}")
+            raise BundleError(f"{path} has {size:,} bytes; at most {form.MAX_LOG_BYTES:,} are read, {TAIL}")
         for number, line in lines_of(file, path):
-            where = f"line {number} of {path}"
-            event = from_line(line, where)
+            place = f"line {number} of {path}"
+            event = from_line(line, place)
             if not form.RUN_ID.fullmatch(event.run):
-                raise BundleError(f"{where} is of a run named {event.run[:60]!r}, which is no run's id; {NOTHING}")
+                raise BundleError(f"{place} is of a run named {event.run[:60]!r}, which is no run's id; {TAIL}")
             log = logs.setdefault(event.run, [])
             if event.seq != len(log) + 1:
                 raise BundleError(
-                    f"{where} is event {event.seq} of {event.run} where event {len(log) + 1} belongs: only whole logs "
-                    f"are imported; {NOTHING}"
+                    f"{place} is event {event.seq} of {event.run} where event {len(log) + 1} belongs: only whole logs "
+                    f"are imported; {TAIL}"
                 )
             log.append(event)
     if not logs:
-        raise BundleError(f"{path} holds no events; {NOTHING}")
-    return [checked_log(events, run, where=str(path)) for run, events in logs.items()]
+        raise BundleError(f"{path} holds no events; {TAIL}")
+    return [checked_log(events, run, place=str(path)) for run, events in logs.items()]
 
 
 @contextmanager
@@ -157,7 +155,7 @@ def lines_of(file: IO[bytes], path: Path) -> Iterator[tuple[int, bytes]]:
         while line := file.readline(form.MAX_JSON_BYTES + 1):
             number += 1
             if len(line) > form.MAX_JSON_BYTES:
-                raise BundleError(f"line {number} of {path} is longer than {form.MAX_JSON_BYTES:,} bytes; {NOTHING}")
+                raise BundleError(f"line {number} of {path} is longer than {form.MAX_JSON_BYTES:,} bytes; {TAIL}")
             if line.strip():
                 yield number, line
 
@@ -168,4 +166,4 @@ def unpacking(name: str, path: Path) -> Iterator[None]:
     try:
         yield
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, RuntimeError) as exc:
-        raise BundleError(f"{path}: {name} cannot be unpacked ({exc}); get it again, {NOTHING}") from None
+        raise BundleError(f"{path}: {name} cannot be unpacked ({exc}); get it again, {TAIL}") from None

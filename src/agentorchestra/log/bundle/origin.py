@@ -30,17 +30,17 @@ class Origin(NamedTuple):
 def origin_of(settings: Settings, distribution: str, folder: Path) -> Origin:
     """Return what is said of this machine and a folder on it. Blocks."""
     secret = {name for name, value in settings if isinstance(value, SecretStr)}
-    shown = _without_passwords(settings.model_dump(mode="json", exclude={"database", *secret}))
-    return Origin(shown, _packages(), distribution, _revision(folder))
+    values = _without_passwords(settings.model_dump(mode="json", exclude={"database", *secret}))
+    return Origin(values, _packages(), distribution, _revision(folder))
 
 
 def _packages() -> dict[str, str]:
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for distribution in metadata.distributions():
         name = distribution.metadata["Name"]
         if name:
-            found.setdefault(str(name).lower().replace("_", "-"), distribution.version)
-    return dict(sorted(found.items()))
+            versions.setdefault(str(name).lower().replace("_", "-"), distribution.version)
+    return dict(sorted(versions.items()))
 
 
 def _revision(folder: Path) -> Git | None:
@@ -84,9 +84,9 @@ def _revision(folder: Path) -> Git | None:
 
 def _without_passwords(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_passwords(one) for key, one in value.items()}
+        return {key: _without_passwords(entry) for key, entry in value.items()}
     if isinstance(value, list):
-        return [_without_passwords(one) for one in value]
+        return [_without_passwords(entry) for entry in value]
     if isinstance(value, str) and "://" in value:
         try:
             parts = urlsplit(value)

@@ -41,12 +41,12 @@ class Watch:
         # Bytes of the end of one piece that must be looked at again with the next one.
         self.overlap = max((len(form) for form, _ in self._forms), default=1) - 1
 
-    def check(self, data: bytes, where: str) -> None:
-        """Look at some bytes; raise BundleError naming the secret and `where`."""
+    def check(self, data: bytes, place: str) -> None:
+        """Look at some bytes; raise BundleError naming the secret and `place`."""
         for form, name in self._forms:
             if form in data:
                 raise BundleError(
-                    f"{where} holds the value of the secret {name}, and a bundle is made to be given away: it was not "
+                    f"{place} holds the value of the secret {name}, and a bundle is made to be given away: it was not "
                     f"written. Give {name} a new value (this one is in the workspace's log), or take it out of there, "
                     "and export again"
                 )

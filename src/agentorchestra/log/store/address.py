@@ -41,18 +41,18 @@ class Address:
             ) from None
         self.url = url
         self.name = str(parts.get("dbname") or parts.get("user") or "")
-        self.shown = _shown(parts)  # without the password
+        self.shown = _display(parts)  # without the password
 
 
-def _shown(parts: dict[str, Any]) -> str:
+def _display(parts: dict[str, Any]) -> str:
     host, port, name = (str(parts.get(key) or "") for key in ("host", "port", "dbname"))
     port = port if port.strip(",") else ""  # several hosts without a port each
     user = quote(str(parts.get("user") or ""), safe=_OWN_CHARACTERS)
     if host.startswith("/"):  # a socket
-        where, last = "", f"?host={quote(host, safe=_OWN_CHARACTERS)}" + (f"&port={port}" if port else "")
+        server, last = "", f"?host={quote(host, safe=_OWN_CHARACTERS)}" + (f"&port={port}" if port else "")
     else:
-        where, last = host + (f":{port}" if port else ""), ""
-    return f"postgresql://{user}{'@' if user else ''}{where}/{quote(name, safe=_OWN_CHARACTERS)}{last}"
+        server, last = host + (f":{port}" if port else ""), ""
+    return f"postgresql://{user}{'@' if user else ''}{server}/{quote(name, safe=_OWN_CHARACTERS)}{last}"
 
 
 def check_schema(schema: str) -> str:

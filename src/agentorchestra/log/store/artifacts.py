@@ -29,13 +29,13 @@ from agentorchestra.core.errors import (
     StoreError,
 )
 from agentorchestra.core.settings import ArtifactsOptions
-from agentorchestra.log.store.blobs import verified
+from agentorchestra.log.store.blobs import check_hash
 from agentorchestra.log.store.patience import Patience
 
 T = TypeVar("T")
 
 CACHE_BYTES = 2 << 30  # the most that the copies in the workspace's folder take; the longest unused go first
-_KEPT = 0.75  # the part of them that stays when there are too many
+_SHARE = 0.75  # the part of them that stays when there are too many
 
 _OWNER = "owner"
 _CONNECT_S, _ANSWER_S = 10, 60
@@ -69,7 +69,7 @@ class Artifacts:
     """
 
     def __init__(self, address: str, options: ArtifactsOptions, cache: Path, *, retry_s: float) -> None:
-        self.address = _checked(address)
+        self.address = _check_address(address)
         self.owner = ""
         names = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
         self.secrets = {name: os.environ[name] for name in names if os.environ.get(name)}
@@ -88,17 +88,17 @@ class Artifacts:
 
     # --- blobs -----------------------------------------------------------------------------------
 
-    def write(self, sha256: str, data: bytes, *, known: bool) -> None:
-        """Keep the bytes; they are durable when this returns. Those that are `known` are looked for first."""
-        if not known or self._size(sha256) != len(data):
+    def write(self, sha256: str, data: bytes, *, exists: bool) -> None:
+        """Keep the bytes; they are durable when this returns. Those that may exist are looked for first."""
+        if not exists or self._size(sha256) != len(data):
             self._do(lambda fs: fs.pipe_file(self._path(sha256), data))
         self._cache.put(sha256, data)
 
     def read(self, sha256: str, *, anew: bool = False) -> bytes:
         """Return the bytes, `anew` without the copy; StoreError if they are missing or not those of the name."""
-        held = None if anew else self._cache.get(sha256)
-        if held is not None:
-            return held
+        copy = None if anew else self._cache.get(sha256)
+        if copy is not None:
+            return copy
         place = f"{self.address}/{sha256[:2]}/{sha256}"
         try:
             data: bytes = self._do(lambda fs: fs.cat_file(self._path(sha256), max_concurrency=1))
@@ -106,7 +106,7 @@ class Artifacts:
             raise StoreError(
                 f"the workspace refers to the blob {sha256}, but there is no object {place}; restore it from a backup"
             ) from exc
-        verified(sha256, data, place)
+        check_hash(sha256, data, place)
         self._cache.put(sha256, data)
         return data
 
@@ -137,9 +137,9 @@ class Artifacts:
             ArtifactsUnavailableError: if it does not answer.
             OtherArtifactsError: if the artifacts there are another database's.
         """
-        found = self._found_owner()
-        if found and found != self.owner:
-            raise self._others()
+        owner = self._found_owner()
+        if owner and owner != self.owner:
+            raise self._owner_error()
 
     # --- requests --------------------------------------------------------------------------------
 
@@ -154,35 +154,35 @@ class Artifacts:
 
     def _found_owner(self) -> str:
         try:
-            data: bytes = self._do(lambda fs: fs.cat_file(f"{self._root}/{_OWNER}", max_concurrency=1), ours=False)
+            data: bytes = self._do(lambda fs: fs.cat_file(f"{self._root}/{_OWNER}", max_concurrency=1), claim=False)
         except FileNotFoundError:
             return ""
         return data.decode("utf-8", "replace")
 
     def _claim(self) -> None:
         """Write the owner's name where there is none; two databases below one address would remove each other's."""
-        found = self._found_owner()
-        if not found:
-            self._do(lambda fs: fs.pipe_file(f"{self._root}/{_OWNER}", self.owner.encode()), ours=False)
-            found = self._found_owner()
-        if found != self.owner:
-            raise self._others()
+        owner = self._found_owner()
+        if not owner:
+            self._do(lambda fs: fs.pipe_file(f"{self._root}/{_OWNER}", self.owner.encode()), claim=False)
+            owner = self._found_owner()
+        if owner != self.owner:
+            raise self._owner_error()
         self._ours = True
 
-    def _others(self) -> OtherArtifactsError:
+    def _owner_error(self) -> OtherArtifactsError:
         return OtherArtifactsError(
             f"{self.address} holds the artifacts of another database; give each database a prefix of its own in "
             "`artifacts`"
         )
 
-    def _do(self, request: Callable[[Any], T], *, ours: bool = True) -> T:
+    def _do(self, request: Callable[[Any], T], *, claim: bool = True) -> T:
         """Make a request, again and again while the store is away; FileNotFoundError only for an object."""
-        if ours and not self._ours:
+        if claim and not self._ours:
             self._claim()
         patience = Patience(self._retry_s)
         while True:
             try:
-                return request(self._connected())
+                return request(self._file_system())
             except Exception as exc:
                 if not _is_away(exc):
                     if isinstance(exc, FileNotFoundError) and _code(exc) != "NoSuchBucket":
@@ -190,22 +190,22 @@ class Artifacts:
                     raise self._meaning(exc) from exc
                 if not patience.wait(lambda exc=exc: self._say_away(exc)):  # type: ignore[misc]
                     raise ArtifactsUnavailableError(
-                        f"the artifacts at {self._shown} have been away for {self._retry_s:g} s ({_reason(exc)}); what "
-                        "was recorded before is safe. When they are back, resume the run"
+                        f"the artifacts at {self._display} have been away for {self._retry_s:g} s ({_reason(exc)}); "
+                        "what was recorded before is safe. When they are back, resume the run"
                     ) from exc
 
-    def _connected(self) -> Any:
+    def _file_system(self) -> Any:
         with self._lock:
             if self._system is None:
                 import fsspec
                 from fsspec.asyn import sync
 
-                given = {"region_name": self._options.region, "endpoint_url": self._options.endpoint}
+                arguments = {"region_name": self._options.region, "endpoint_url": self._options.endpoint}
                 system = fsspec.filesystem(
                     "s3",
                     skip_instance_cache=True,
                     use_listings_cache=False,
-                    client_kwargs={name: value for name, value in given.items() if value},
+                    client_kwargs={name: value for name, value in arguments.items() if value},
                     # Who waits, and for how long, is decided in `_do` alone.
                     config_kwargs={
                         "connect_timeout": _CONNECT_S,
@@ -219,19 +219,19 @@ class Artifacts:
                 keys = sync(system.loop, system.session.get_credentials)
                 if keys is not None:
                     frozen = sync(system.loop, keys.get_frozen_credentials)
-                    held = {"AWS_SECRET_ACCESS_KEY": frozen.secret_key, "AWS_SESSION_TOKEN": frozen.token}
-                    self.secrets.update((name, value) for name, value in held.items() if value)
+                    secrets = {"AWS_SECRET_ACCESS_KEY": frozen.secret_key, "AWS_SESSION_TOKEN": frozen.token}
+                    self.secrets.update((name, value) for name, value in secrets.items() if value)
                 self._system = system
             return self._system
 
     @property
-    def _shown(self) -> str:
+    def _display(self) -> str:
         endpoint = self._options.endpoint
         return f"{self.address} ({endpoint})" if endpoint else self.address
 
     def _say_away(self, exc: BaseException) -> None:
         _log.warning(
-            "the artifacts at %s do not answer (%s); trying again for %g s", self._shown, _reason(exc), self._retry_s
+            "the artifacts at %s do not answer (%s); trying again for %g s", self._display, _reason(exc), self._retry_s
         )
 
     def _meaning(self, exc: Exception) -> ArtifactsError:
@@ -247,17 +247,17 @@ class Artifacts:
             hint = f"no keys were found ({reason}); set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile"
         else:
             hint = f"the store refused a request ({reason}); correct `artifacts` or `artifacts_options`"
-        return ArtifactsError(f"the artifacts at {self._shown} cannot be used: {hint}")
+        return ArtifactsError(f"the artifacts at {self._display} cannot be used: {hint}")
 
 
-def _checked(address: str) -> str:
+def _check_address(address: str) -> str:
     """Return an address without its last slash; SettingsError for one that is none."""
     scheme, separator, rest = address.partition("://")
     if not separator or scheme != "s3":
         # Whatever stands there may hold a key: only the scheme is repeated.
-        shown = f"{scheme[:20]}://" if separator else "no scheme"
+        text = f"{scheme[:20]}://" if separator else "no scheme"
         raise SettingsError(
-            f"artifacts begins with {shown}; give s3://bucket/prefix, or leave it out to keep artifacts in the "
+            f"artifacts begins with {text}; give s3://bucket/prefix, or leave it out to keep artifacts in the "
             "database. A folder that all machines share is named with --workspace"
         )
     bucket, _, prefix = rest.rstrip("/").partition("/")
@@ -299,8 +299,8 @@ def _is_away(exc: Exception) -> bool:
 
 
 def _reason(exc: BaseException) -> str:
-    said = str(getattr(exc, "strerror", None) or exc).strip()
-    return said.splitlines()[0][:300] if said else type(exc).__name__
+    text = str(getattr(exc, "strerror", None) or exc).strip()
+    return text.splitlines()[0][:300] if text else type(exc).__name__
 
 
 class _Cache:
@@ -347,16 +347,16 @@ class _Cache:
             if self._size is not None and self._size + added <= CACHE_BYTES:
                 self._size += added
                 return
-            found = []
+            entries = []
             for path in self._folder.iterdir():
                 with suppress(FileNotFoundError):
                     about = path.stat()
-                    found.append((about.st_mtime, about.st_size, path))
-            self._size = sum(size for _, size, _ in found)
+                    entries.append((about.st_mtime, about.st_size, path))
+            self._size = sum(size for _, size, _ in entries)
             if self._size <= CACHE_BYTES:
                 return
-            for _, size, path in sorted(found):
-                if self._size <= CACHE_BYTES * _KEPT:
+            for _, size, path in sorted(entries):
+                if self._size <= CACHE_BYTES * _SHARE:
                     break
                 path.unlink(missing_ok=True)
                 self._size -= size

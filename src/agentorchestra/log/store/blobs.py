@@ -52,17 +52,17 @@ class BlobFiles:
         return self.folder / sha256[:2] / sha256
 
     @contextmanager
-    def _gate(self, how: int) -> Iterator[None]:
+    def _gate(self, lock: int) -> Iterator[None]:
         """Let in writers together, or who removes alone: a file found to be there is not removed meanwhile."""
         descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            fcntl.flock(descriptor, how)
+            fcntl.flock(descriptor, lock)
             yield
         finally:
             os.close(descriptor)
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
+    def hold(self) -> Iterator[None]:
         """Let nobody remove a file meanwhile."""
         with self._gate(fcntl.LOCK_SH):
             yield
@@ -74,12 +74,12 @@ class BlobFiles:
                 continue
             for path in folder.iterdir():
                 with suppress(FileNotFoundError):
-                    found = path.stat()
-                    yield path.name, found.st_mtime, found.st_size
+                    status = path.stat()
+                    yield path.name, status.st_mtime, status.st_size
 
     def remove(self, names: Iterable[str], *, before: float) -> list[str]:
         """Remove files last written before a time (s since 1970); return those that are gone."""
-        gone = []
+        removed = []
         with self._gate(fcntl.LOCK_EX):
             for sha256 in names:
                 path = self.path(sha256)
@@ -89,8 +89,8 @@ class BlobFiles:
                     path.unlink()
                 except FileNotFoundError:
                     pass
-                gone.append(sha256)
-        return gone
+                removed.append(sha256)
+        return removed
 
     def write(self, sha256: str, data: bytes) -> None:
         """Keep the bytes; they are durable when this returns, and count as written now."""
@@ -101,10 +101,10 @@ class BlobFiles:
         target = self.path(sha256)
         try:
             os.utime(target)
-            known = target.read_bytes() == data
+            exists = target.read_bytes() == data
         except (FileNotFoundError, NotADirectoryError):
-            known = False
-        if not known:
+            exists = False
+        if not exists:
             if not target.parent.is_dir():
                 target.parent.mkdir(mode=0o700, exist_ok=True)
                 target.parent.chmod(0o700)
@@ -132,16 +132,16 @@ class BlobFiles:
                 f"the workspace refers to the blob {sha256}, but its file {path} cannot be read "
                 f"({exc.strerror or exc}); restore it from a backup"
             ) from exc
-        return verified(sha256, data, str(path))
+        return check_hash(sha256, data, str(path))
 
 
-def verified(sha256: str, data: bytes, place: str) -> bytes:
+def check_hash(sha256: str, data: bytes, place: str) -> bytes:
     """Return the bytes if they are those of the hash; StoreError if not."""
-    found = hashlib.sha256(data).hexdigest()
-    if found != sha256:
+    actual = hashlib.sha256(data).hexdigest()
+    if actual != sha256:
         raise StoreError(
             f"the blob {sha256} was changed after it was written: {place} holds {len(data)} bytes with the hash "
-            f"{found}; restore it from a backup"
+            f"{actual}; restore it from a backup"
         )
     return data
 

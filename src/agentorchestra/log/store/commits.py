@@ -30,14 +30,14 @@ class Landing(Future[T]):
 
     def waiter(self) -> asyncio.Future[T]:
         """Return a future of the running loop that ends as this one does; cancelling it is nothing to this one."""
-        made: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        waiter: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         with _LOCK:
             if self._awaiting is not None:
-                self._awaiting.append(made)
-                return made
+                self._awaiting.append(waiter)
+                return waiter
         error = self.exception()
-        _wake([(made, None if error is not None else self.result(), error)])
-        return made
+        _wake([(waiter, None if error is not None else self.result(), error)])
+        return waiter
 
     def land(self, result: Any, error: BaseException | None) -> list[asyncio.Future[T]]:
         """Set the result or the error; return the futures to be woken."""

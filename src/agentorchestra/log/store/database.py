@@ -25,7 +25,7 @@ from agentorchestra.core.errors import (
 )
 from agentorchestra.core.protocols import Job, Owner
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.log.store.blobs import BlobFiles, no_blob, verified
+from agentorchestra.log.store.blobs import BlobFiles, check_hash, no_blob
 from agentorchestra.log.store.commits import Landing
 from agentorchestra.log.store.patience import Patience
 from agentorchestra.log.store.rows import Row
@@ -190,7 +190,7 @@ class Database(ABC):
                 else f"the store of {self.place} is not open; call `open` first"
             )
 
-    def _connected(self) -> Connection:
+    def _writer_connection(self) -> Connection:
         """Return the writer's connection, made anew where it was lost."""
         if self._connection is None:
             assert self._write_engine is not None
@@ -206,14 +206,14 @@ class Database(ABC):
 
     @staticmethod
     def _job(connection: Connection, run: str) -> Job | None:
-        found = connection.execute(select(*jobs.c).where(jobs.c.run == run)).first()
-        if found is None:
+        row = connection.execute(select(*jobs.c).where(jobs.c.run == run)).first()
+        if row is None:
             return None
         return Job(
-            run=found.run,
-            owner=None if found.owner is None else Owner.model_validate_json(found.owner),
-            epoch=found.epoch,
-            lease_until=None if found.lease_until is None else datetime.fromtimestamp(found.lease_until, UTC),
+            run=row.run,
+            owner=None if row.owner is None else Owner.model_validate_json(row.owner),
+            epoch=row.epoch,
+            lease_until=None if row.lease_until is None else datetime.fromtimestamp(row.lease_until, UTC),
         )
 
     def _revision(self, connection: Connection) -> str | None:
@@ -300,21 +300,21 @@ class Database(ABC):
             return self._artifacts.read(sha256, anew=anew)
         raise no_blob(sha256)
 
-    def _large(self, connection: Connection, named: list[str], *, in_table: bool = False) -> Callable[[str], bytes]:
+    def _large(self, connection: Connection, hashes: list[str], *, in_table: bool = False) -> Callable[[str], bytes]:
         """Return what reads the bytes of the large bodies with these hashes, or of blobs that stand `in_table`."""
         if self._files is not None and not in_table:
             return self._files.read
-        held: dict[str, bytes | None] = {}  # None: the same bytes were put as an artifact before
-        for start in range(0, len(named), AT_ONCE):
-            part = set(named[start : start + AT_ONCE])
-            found = connection.execute(select(blobs.c.sha256, blobs.c.data).where(blobs.c.sha256.in_(part)))
-            held |= {sha256: None if data is None else bytes(data) for sha256, data in found}
+        contents: dict[str, bytes | None] = {}  # None: the same bytes were put as an artifact before
+        for start in range(0, len(hashes), AT_ONCE):
+            part = set(hashes[start : start + AT_ONCE])
+            rows = connection.execute(select(blobs.c.sha256, blobs.c.data).where(blobs.c.sha256.in_(part)))
+            contents |= {sha256: None if data is None else bytes(data) for sha256, data in rows}
 
         def read(sha256: str) -> bytes:
-            if sha256 not in held:
+            if sha256 not in contents:
                 raise no_blob(sha256)
-            data = held[sha256]
-            return self._bytes_of(sha256) if data is None else verified(sha256, data, "the table `blobs`")
+            data = contents[sha256]
+            return self._bytes_of(sha256) if data is None else check_hash(sha256, data, "the table `blobs`")
 
         return read
 
@@ -336,10 +336,10 @@ class Database(ABC):
         """Return True if the database took the transaction back because of another one: the same again may work."""
         return False
 
-    def _one_at_a_time(self, connection: Connection, what: str) -> None:  # noqa: B027  # a file's transactions do anyway
+    def _one_at_a_time(self, connection: Connection, subject: str) -> None:  # noqa: B027  # a file's transactions do anyway
         """Let no other transaction that names the same pass here until this one ends."""
 
-    def _begun(self) -> None:  # noqa: B027
+    def _begin(self) -> None:  # noqa: B027
         """Called before each transaction."""
 
     def _token(self, connection: Connection) -> str | None:
@@ -350,7 +350,7 @@ class Database(ABC):
         """Return True if a transaction whose COMMIT was not answered was carried out."""
         raise NotImplementedError
 
-    def _gone(self, exc: BaseException) -> AgentOrchestraError:
+    def _away_error(self, exc: BaseException) -> AgentOrchestraError:
         """Return the error when the database stayed away for too long."""
         return self._translate(exc)
 

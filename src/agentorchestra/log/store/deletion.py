@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, Connection, delete, or_, select, tuple_
 from agentorchestra.core.protocols import RunState
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.store.references import is_json, references
-from agentorchestra.log.store.rows import NEEDED
+from agentorchestra.log.store.rows import PENDING
 from agentorchestra.log.store.schema import blobs, components, events, is_part, jobs, runs
 
 AT_ONCE = 20  # runs that are deleted by one transaction
@@ -26,7 +26,7 @@ _PAGE = 200
 
 def run_states(connection: Connection, now: ColumnElement[float], *, parts: bool) -> list[RunState]:
     statement = (
-        select(runs.c.id, runs.c.status, runs.c.created, events.c.ts, runs.c.parent_run, _driven(now).label("driven"))
+        select(runs.c.id, runs.c.status, runs.c.created, events.c.ts, runs.c.parent_run, _in_use(now).label("driven"))
         .select_from(
             runs.join(jobs, jobs.c.run == runs.c.id).outerjoin(
                 events, (events.c.run == runs.c.id) & (events.c.seq == runs.c.next_seq - 1)
@@ -37,42 +37,42 @@ def run_states(connection: Connection, now: ColumnElement[float], *, parts: bool
     statement = statement.where(is_part(runs.c.id)) if parts else statement
     return [
         RunState(
-            found.id,
-            RunStatus(found.status),
-            datetime.fromisoformat(found.created),
-            datetime.fromisoformat(found.ts or found.created),
-            found.parent_run,
-            bool(found.driven),
+            row.id,
+            RunStatus(row.status),
+            datetime.fromisoformat(row.created),
+            datetime.fromisoformat(row.ts or row.created),
+            row.parent_run,
+            bool(row.driven),
         )
-        for found in connection.execute(statement)
+        for row in connection.execute(statement)
     ]
 
 
-def _driven(now: ColumnElement[float]) -> ColumnElement[bool]:
-    queued = runs.c.accepted.is_not(None) & runs.c.status.in_((RunStatus.CREATED.value, RunStatus.RUNNING.value))
-    return or_(jobs.c.owner.is_not(None) & (jobs.c.lease_until > now), queued)
+def _in_use(now: ColumnElement[float]) -> ColumnElement[bool]:
+    is_queued = runs.c.accepted.is_not(None) & runs.c.status.in_((RunStatus.CREATED.value, RunStatus.RUNNING.value))
+    return or_(jobs.c.owner.is_not(None) & (jobs.c.lease_until > now), is_queued)
 
 
-def delete_runs(connection: Connection, wanted: Sequence[str], now: ColumnElement[float]) -> list[str]:
+def delete_runs(connection: Connection, ids: Sequence[str], now: ColumnElement[float]) -> list[str]:
     """Delete those of the runs that may be, inside a transaction; return their ids."""
     # Whoever claims one of them, appends to it or forks it waits for this transaction, and finds it gone.
-    connection.execute(select(jobs.c.run).where(jobs.c.run.in_(wanted)).order_by(jobs.c.run).with_for_update()).all()
-    connection.execute(select(runs.c.id).where(runs.c.id.in_(wanted)).order_by(runs.c.id).with_for_update()).all()
-    found = connection.execute(
-        select(runs.c.id, runs.c.status, _driven(now).label("driven"))
+    connection.execute(select(jobs.c.run).where(jobs.c.run.in_(ids)).order_by(jobs.c.run).with_for_update()).all()
+    connection.execute(select(runs.c.id).where(runs.c.id.in_(ids)).order_by(runs.c.id).with_for_update()).all()
+    rows = connection.execute(
+        select(runs.c.id, runs.c.status, _in_use(now).label("driven"))
         .select_from(runs.join(jobs, jobs.c.run == runs.c.id))
-        .where(runs.c.id.in_(wanted))
+        .where(runs.c.id.in_(ids))
     )
-    free = {row.id for row in found if not row.driven and RunStatus(row.status) not in NEEDED}
-    children = connection.execute(select(runs.c.id, runs.c.parent_run).where(runs.c.parent_run.in_(wanted))).all()
+    free = {row.id for row in rows if not row.driven and RunStatus(row.status) not in PENDING}
+    children = connection.execute(select(runs.c.id, runs.c.parent_run).where(runs.c.parent_run.in_(ids))).all()
     while True:
-        kept = {child.parent_run for child in children if child.id not in free}
-        if not kept & free:
+        survivors = {child.parent_run for child in children if child.id not in free}
+        if not survivors & free:
             break
-        free -= kept
+        free -= survivors
     for table, column in ((events, events.c.run), (jobs, jobs.c.run), (runs, runs.c.id)):
         connection.execute(delete(table).where(column.in_(sorted(free))))
-    return [run for run in wanted if run in free]
+    return [run for run in ids if run in free]
 
 
 def garbage(connection: Connection, before: ColumnElement[float], read: Callable[[str], bytes]) -> dict[str, int]:
@@ -86,10 +86,10 @@ def garbage(connection: Connection, before: ColumnElement[float], read: Callable
         return {}
 
     def lookup(names: list[str]) -> Iterator[tuple[str, bytes | None]]:
-        found = connection.execute(
+        rows = connection.execute(
             select(blobs.c.sha256, blobs.c.media_type, blobs.c.data).where(blobs.c.sha256.in_(names))
         ).all()
-        for sha256, media_type, data in found:
+        for sha256, media_type, data in rows:
             if not is_json(media_type):
                 yield sha256, None
             else:

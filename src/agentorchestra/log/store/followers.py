@@ -38,7 +38,7 @@ class Followers:
     def tell(self, runs: Collection[str]) -> None:
         """Set the events of those who follow these runs."""
         with self._lock:
-            told = [entry for run in runs for entry in self._events.get(run, ())]
-        for loop, event in told:
+            entries = [entry for run in runs for entry in self._events.get(run, ())]
+        for loop, event in entries:
             with suppress(RuntimeError):  # a loop that was closed meanwhile has nobody who waits
                 loop.call_soon_threadsafe(event.set)

@@ -23,7 +23,7 @@ def _body(change: ComponentChange) -> str:
     try:
         text = json.dumps(change.body, ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as exc:
-        raise StoreError(f"entry {change.seq} of {_said(change.kind, change.name)} is not JSON: {exc}") from exc
+        raise StoreError(f"entry {change.seq} of {_label(change.kind, change.name)} is not JSON: {exc}") from exc
     # Half a pair of surrogates has no UTF-8; escaped it has.
     return text if encodable(text) else json.dumps(change.body, separators=(",", ":"))
 
@@ -50,16 +50,16 @@ def check_places(rows: Iterable[Sequence[Any]], heads: Mapping[Component, int]) 
         head = last.get((kind, name), heads.get((kind, name), 0))
         if seq <= head:
             raise ComponentConflictError(
-                f"entry {seq} of {_said(kind, name)} was written by somebody else meanwhile (its history has {head} "
+                f"entry {seq} of {_label(kind, name)} was written by somebody else meanwhile (its history has {head} "
                 "entries); nothing was written. Read it again, then try again"
             )
         if seq > head + 1:
             raise ComponentConflictError(
-                f"the history of {_said(kind, name)} has {head} entries, so the next one is {head + 1} and not {seq}; "
+                f"the history of {_label(kind, name)} has {head} entries, so the next one is {head + 1} and not {seq}; "
                 "nothing was written. Read it again, then try again"
             )
         last[kind, name] = seq
 
 
-def _said(kind: str, name: str) -> str:
+def _label(kind: str, name: str) -> str:
     return f"{kind} {name!r}"

@@ -12,7 +12,7 @@ from agentorchestra.core.errors import StoreError
 from agentorchestra.log.store import rows
 from agentorchestra.log.store.schema import blobs, events, runs
 
-_NAMED = 5  # runs and places that a finding names; more are counted
+_MOST = 5  # runs and places that a finding names; more are counted
 
 
 @dataclass
@@ -30,13 +30,13 @@ def inspect(
     connection: Connection, quick_check: list[str], read_event: Callable[[Any], Any], read_blob: Callable[[str], bytes]
 ) -> Inspection:
     """Return what is found, one event and one blob in memory at a time."""
-    inspection = Inspection(damage=[f"the database's own check says: {one}" for one in quick_check])
+    inspection = Inspection(damage=[f"the database's own check says: {line}" for line in quick_check])
     for run, next_seq in connection.execute(select(runs.c.id, runs.c.next_seq).order_by(runs.c.id)).all():
         inspection.runs += 1
-        wanted, bad = 1, []
+        expected, bad = 1, []
         for row in connection.execute(select(*events.c).where(events.c.run == run).order_by(events.c.seq)):
-            bad += [f"{seq} is missing" for seq in range(wanted, min(row.seq, wanted + _NAMED))]
-            wanted = row.seq + 1
+            bad += [f"{seq} is missing" for seq in range(expected, min(row.seq, expected + _MOST))]
+            expected = row.seq + 1
             inspection.events += 1
             try:
                 read_event(row)
@@ -46,13 +46,13 @@ def inspect(
                 if rows.was_changed(row):
                     bad.append(f"{row.seq} was changed after it was recorded")
             inspection.unchecked += row.checksum is None
-        if wanted != next_seq:
-            bad.append(f"{wanted} to {next_seq - 1} are missing")
+        if expected != next_seq:
+            bad.append(f"{expected} to {next_seq - 1} are missing")
         if bad:
-            more = f", and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
+            more = f", and {len(bad) - _MOST} more" if len(bad) > _MOST else ""
             whole = int(bad[0].split()[0]) - 1
             readable = f"events 1 to {whole} can be read" if whole else "nothing before it"
-            inspection.damage.append(f"run {run}: event {'; event '.join(bad[:_NAMED])}{more}; {readable}")
+            inspection.damage.append(f"run {run}: event {'; event '.join(bad[:_MOST])}{more}; {readable}")
     for (sha256,) in connection.execute(select(blobs.c.sha256).order_by(blobs.c.sha256)).all():
         inspection.blobs += 1
         try:
@@ -67,9 +67,9 @@ def _named_by(connection: Connection, sha256: str) -> str:
     inside = select(blobs.c.sha256, blobs.c.data).where(blobs.c.media_type == rows.BODY_MEDIA_TYPE, blobs.c.data != b"")
     names = [sha256, *(name for name, data in connection.execute(inside) if sha256.encode() in data)]
     holds = or_(*(func.replace(events.c.body, name, "") != events.c.body for name in names))
-    given = or_(*(func.replace(runs.c.manifest, name, "") != runs.c.manifest for name in names))
-    named = {run for (run,) in connection.execute(select(events.c.run).where(holds).distinct())}
-    named |= {run for (run,) in connection.execute(select(runs.c.id).where(given))}
-    listed = ", ".join(sorted(named)[:_NAMED])
-    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-    return f"{listed}{more}" if named else "no run"
+    manifests = or_(*(func.replace(runs.c.manifest, name, "") != runs.c.manifest for name in names))
+    ids = {run for (run,) in connection.execute(select(events.c.run).where(holds).distinct())}
+    ids |= {run for (run,) in connection.execute(select(runs.c.id).where(manifests))}
+    text = ", ".join(sorted(ids)[:_MOST])
+    more = f" and {len(ids) - _MOST} more" if len(ids) > _MOST else ""
+    return f"{text}{more}" if ids else "no run"

@@ -15,7 +15,7 @@ def place() -> tuple[str, str]:
             return "", ""  # the /proc of another PID namespace
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         # Starts, and the time since the boot, are counted by the clock of the time namespace.
-        return boot, " ".join(str(Path(f"/proc/self/ns/{one}").readlink()) for one in ("pid", "time"))
+        return boot, " ".join(str(Path(f"/proc/self/ns/{name}").readlink()) for name in ("pid", "time"))
     except OSError:
         return "", ""
 

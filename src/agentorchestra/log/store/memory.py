@@ -35,7 +35,7 @@ from agentorchestra.log.store import histories, rows
 from agentorchestra.log.store.blobs import no_blob
 from agentorchestra.log.store.followers import Followers
 from agentorchestra.log.store.references import is_json, references
-from agentorchestra.log.store.rows import NEEDED, Row
+from agentorchestra.log.store.rows import PENDING, Row
 
 _TS = 7  # the place of the time in a row
 
@@ -72,17 +72,17 @@ class _Run:
 
     def place(self) -> tuple[bool, bool, str, str]:
         """Return its place among unfinished runs."""
-        accepted = "" if self.accepted is None else rows.stamp(self.accepted.at)
-        return (self.status is not RunStatus.RUNNING, self.accepted is None, accepted, self.id)
+        stamp = "" if self.accepted is None else rows.stamp(self.accepted.at)
+        return (self.status is not RunStatus.RUNNING, self.accepted is None, stamp, self.id)
 
     def state(self) -> RunState:
         manifest = RunManifest.model_validate_json(self.manifest)
         created = datetime.fromisoformat(self.created)
-        ended = datetime.fromisoformat(self.events[-1][_TS]) if self.events else created
-        held = self.owner is not None and self.lease_until is not None and self.lease_until > datetime.now(UTC)
-        queued = self.accepted is not None and self.status in (RunStatus.CREATED, RunStatus.RUNNING)
-        driven = held or queued
-        return RunState(self.id, self.status, created, ended, manifest.parent_run, driven)
+        end = datetime.fromisoformat(self.events[-1][_TS]) if self.events else created
+        is_held = self.owner is not None and self.lease_until is not None and self.lease_until > datetime.now(UTC)
+        is_queued = self.accepted is not None and self.status in (RunStatus.CREATED, RunStatus.RUNNING)
+        is_driven = is_held or is_queued
+        return RunState(self.id, self.status, created, end, manifest.parent_run, is_driven)
 
     def head(self) -> RunHead:
         head = ManifestHead.model_validate_json(self.manifest)
@@ -148,8 +148,8 @@ class MemoryStore(Store):
             if manifest.fork_seq is not None and manifest.parent_run not in self._runs:
                 raise rows.unknown_run(str(manifest.parent_run))
             if manifest.session is not None:
-                turns = [one for one in self._runs.values() if one.record().manifest.session == manifest.session]
-                last = max(turns, key=lambda one: (one.created, one.id), default=None)
+                turns = [turn for turn in self._runs.values() if turn.record().manifest.session == manifest.session]
+                last = max(turns, key=lambda turn: (turn.created, turn.id), default=None)
                 rows.check_turn(manifest, None if last is None else (last.id, last.status))
             new = _Run(run, manifest)
             new.add(rows.encode_append(0, events, None))
@@ -157,7 +157,7 @@ class MemoryStore(Store):
             self._runs[run] = new
 
     def _under(self, key: str) -> _Run | None:
-        return next((one for one in self._runs.values() if one.accepted is not None and one.accepted.key == key), None)
+        return next((run for run in self._runs.values() if run.accepted is not None and run.accepted.key == key), None)
 
     async def accept(self, run: str, at: datetime) -> None:
         with self._use():
@@ -166,8 +166,8 @@ class MemoryStore(Store):
 
     async def request(self, key: str) -> tuple[str, str] | None:
         with self._use():
-            found = self._under(key)
-            return None if found is None or found.accepted is None else (found.id, found.accepted.digest)
+            run = self._under(key)
+            return None if run is None or run.accepted is None else (run.id, run.accepted.digest)
 
     async def unfinished(
         self,
@@ -180,25 +180,25 @@ class MemoryStore(Store):
     ) -> list[UnfinishedRun]:
         with self._use():
             now = datetime.now(UTC)
-            found = [
+            entries = [
                 UnfinishedRun(
-                    one.id,
-                    one.status,
-                    one.accepted is not None,
-                    one.owner,
-                    one.owner is not None and one.lease_until is not None and one.lease_until > now,
-                    one.lease_until,
+                    run.id,
+                    run.status,
+                    run.accepted is not None,
+                    run.owner,
+                    run.owner is not None and run.lease_until is not None and run.lease_until > now,
+                    run.lease_until,
                 )
-                for one in sorted(self._runs.values(), key=_Run.place)
-                if one.status in ((RunStatus.CREATED, RunStatus.RUNNING) if status is None else (status,))
-                and one.imported is None
-                and one.id.startswith(PART) is parts
-                and (runs is None or one.id in runs)
+                for run in sorted(self._runs.values(), key=_Run.place)
+                if run.status in ((RunStatus.CREATED, RunStatus.RUNNING) if status is None else (status,))
+                and run.imported is None
+                and run.id.startswith(PART) is parts
+                and (runs is None or run.id in runs)
             ]
-        return [one for one in found if accepted in (None, one.accepted)][:limit]
+        return [entry for entry in entries if accepted in (None, entry.accepted)][:limit]
 
     async def count_created(self) -> int:
-        return sum(one.status is RunStatus.CREATED for one in await self.unfinished(accepted=True))
+        return sum(entry.status is RunStatus.CREATED for entry in await self.unfinished(accepted=True))
 
     async def import_run(self, record: RunRecord, events: Sequence[Event], *, epoch: int) -> None:
         with self._use():
@@ -220,8 +220,8 @@ class MemoryStore(Store):
                 new = rows.encode_append(epoch, events, status)
                 target = self._run(run)
                 if epoch is not None and epoch != target.epoch:
-                    raise rows.fenced(run, epoch, target.epoch, target.owner)
-                drawn = target.add(new)
+                    raise rows.fence_error(run, epoch, target.epoch, target.owner)
+                seqs = target.add(new)
                 if status is not None:
                     target.status = status
                 if epoch is None:
@@ -229,7 +229,7 @@ class MemoryStore(Store):
             except Exception as exc:
                 done.set_exception(exc)
             else:
-                done.set_result(drawn)
+                done.set_result(seqs)
         self._followers.tell([run])
         return done
 
@@ -245,7 +245,7 @@ class MemoryStore(Store):
 
     async def query(
         self,
-        wanted: LogQuery,
+        query: LogQuery,
         *,
         after: tuple[str, int] | None = None,
         limit: int = 1000,
@@ -253,51 +253,51 @@ class MemoryStore(Store):
         verify: bool = False,
     ) -> list[Event]:
         with self._use():
-            logs = [(run, list(self._runs[run].events)) for run in sorted(self._runs) if self._fits(run, wanted)]
-        found = [
+            logs = [(run, list(self._runs[run].events)) for run in sorted(self._runs) if self._fits(run, query)]
+        page = [
             event
             for run, log in logs
             for event in map(_event, log)
-            if (after is None or (run, event.seq) > after) and wanted.matches(event)
+            if (after is None or (run, event.seq) > after) and query.matches(event)
         ]
-        return found[-limit:] if newest else found[:limit]
+        return page[-limit:] if newest else page[:limit]
 
-    def _fits(self, run: str, wanted: LogQuery) -> bool:
-        if run.startswith(PART) if wanted.runs is None else run not in wanted.runs:
+    def _fits(self, run: str, query: LogQuery) -> bool:
+        if run.startswith(PART) if query.runs is None else run not in query.runs:
             return False
-        return wanted.session is None or self._runs[run].record().manifest.session == wanted.session
+        return query.session is None or self._runs[run].record().manifest.session == query.session
 
     async def get_run(self, run: str) -> RunRecord | None:
         with self._use():
-            found = self._runs.get(run)
-            return None if found is None else found.record()
+            entry = self._runs.get(run)
+            return None if entry is None else entry.record()
 
     async def list_runs(self, *, limit: int | None = None, session: str | None = None) -> list[RunHead]:
         with self._use():
             newest = sorted(self._runs.values(), key=lambda run: (run.created, run.id), reverse=True)
             heads = [run.head() for run in newest if not run.id.startswith(PART)]
-            return [one for one in heads if session in (None, one.manifest.session)][:limit]
+            return [head for head in heads if session in (None, head.manifest.session)][:limit]
 
     async def run_ids(self, beginning: str = "") -> list[str]:
-        return [one.id for one in await self.list_runs() if one.id.startswith(beginning)]
+        return [head.id for head in await self.list_runs() if head.id.startswith(beginning)]
 
     async def waiting(self, only: Sequence[str] | None = None) -> list[tuple[Event, bool]]:
         with self._use():
             waiting = [run for _, run in sorted(self._runs.items()) if run.status is RunStatus.WAITING]
             logs = [list(run.events) for run in waiting if only is None or run.id in only]
-        found = []
+        waits = []
         for log in logs:
             ends = [seq for seq, row in enumerate(log, 1) if row[5] == "run_ended"]
             if ends:
-                found.append((_event(log[ends[-1] - 1]), ends[-1] < len(log)))
-        return found
+                waits.append((_event(log[ends[-1] - 1]), ends[-1] < len(log)))
+        return waits
 
     async def job(self, run: str) -> Job | None:
         with self._use():
-            found = self._runs.get(run)
-            if found is None:
+            entry = self._runs.get(run)
+            if entry is None:
                 return None
-            return Job(run=run, owner=found.owner, epoch=found.epoch, lease_until=found.lease_until)
+            return Job(run=run, owner=entry.owner, epoch=entry.epoch, lease_until=entry.lease_until)
 
     async def claim(self, run: str, owner: Owner, *, lease_s: float, expect_epoch: int | None = None) -> int | None:
         with self._use():
@@ -315,14 +315,14 @@ class MemoryStore(Store):
 
     async def heartbeat(self, epochs: Mapping[str, int], *, lease_s: float) -> set[str]:
         with self._use():
-            lost: set[str] = set()
+            losses: set[str] = set()
             for run, epoch in epochs.items():
                 target = self._runs.get(run)
                 if target is None or target.epoch != epoch:
-                    lost.add(run)
+                    losses.add(run)
                 elif target.owner is not None:
                     target.lease_until = datetime.now(UTC) + timedelta(seconds=lease_s)
-            return lost
+            return losses
 
     async def release(self, run: str, epoch: int) -> None:
         with self._use():
@@ -337,13 +337,14 @@ class MemoryStore(Store):
             return [run.state() for run in newest if run.id.startswith(PART) or not parts]
 
     async def delete_runs(self, runs: Sequence[str]) -> list[str]:
-        order = [one.id for one in await self.run_states() if one.id in set(runs)]
+        order = [state.id for state in await self.run_states() if state.id in set(runs)]
         deleted = []
         with self._use():
             for run in order:
-                states = [one.state() for one in self._runs.values()]
-                forked = any(one.parent_run == run for one in states)
-                if not forked and all(not one.driven and one.status not in NEEDED for one in states if one.id == run):
+                states = [entry.state() for entry in self._runs.values()]
+                has_fork = any(state.parent_run == run for state in states)
+                is_busy = any(state.driven or state.status in PENDING for state in states if state.id == run)
+                if not has_fork and not is_busy:
                     del self._runs[run]
                     deleted.append(run)
         return deleted
@@ -356,16 +357,16 @@ class MemoryStore(Store):
 
             def lookup(names: list[str]) -> list[tuple[str, bytes | None]]:
                 kinds = self._media_types
-                known = [name for name in names if name in self._blobs]
-                return [(name, self._blobs[name] if is_json(kinds[name]) else None) for name in known]
+                present = [name for name in names if name in self._blobs]
+                return [(name, self._blobs[name] if is_json(kinds[name]) else None) for name in present]
 
             used = references(texts, lookup)
             before = time.monotonic() - grace_s
-            gone = [name for name in self._blobs if name not in used and self._touched[name] <= before]
-            size = sum(len(self._blobs[name]) for name in gone)
-            for name in [] if dry_run else gone:
+            orphans = [name for name in self._blobs if name not in used and self._touched[name] <= before]
+            size = sum(len(self._blobs[name]) for name in orphans)
+            for name in [] if dry_run else orphans:
                 del self._blobs[name], self._media_types[name], self._touched[name]
-            return Swept(len(gone), size)
+            return Swept(len(orphans), size)
 
     async def put_blob(self, data: bytes, media_type: str = "application/octet-stream") -> str:
         sha256 = hashlib.sha256(data).hexdigest()
@@ -391,8 +392,8 @@ class MemoryStore(Store):
     async def record_components(self, changes: Sequence[ComponentChange]) -> None:
         new = histories.encode(changes)
         with self._use():
-            named = histories.components_of(new)
-            histories.check_places(new, {one: len(self._components.get(one, [])) for one in named})
+            keys = histories.components_of(new)
+            histories.check_places(new, {key: len(self._components.get(key, [])) for key in keys})
             for row in new:
                 self._components.setdefault((row[0], row[1]), []).append(row)
                 self._entries += 1
@@ -401,9 +402,9 @@ class MemoryStore(Store):
         self, components: Sequence[tuple[str, str]] | None = None, *, kind: str | None = None
     ) -> list[ComponentChange]:
         with self._use():
-            asked = self._components if components is None else set(components)
-            found = [self._components.get(one, []) for one in sorted(asked) if kind in (None, one[0])]
-            rows = [row for history in found for row in history]
+            keys = self._components if components is None else set(components)
+            logs = [self._components.get(key, []) for key in sorted(keys) if kind in (None, key[0])]
+            rows = [row for history in logs for row in history]
         return [histories.decode(row) for row in rows]
 
     async def component_count(self) -> int:
@@ -412,7 +413,7 @@ class MemoryStore(Store):
 
     async def component_heads(self) -> dict[tuple[str, str], int]:
         with self._use():
-            return {one: len(history) for one, history in self._components.items()}
+            return {key: len(history) for key, history in self._components.items()}
 
     async def changed(self) -> bool:
         with self._use():

@@ -98,7 +98,7 @@ SELECT pg_is_in_recovery(),
                    AND NOT has_table_privilege(c.oid, 'INSERT') ORDER BY 1)
 """
 
-_LOST = ("08", "57P01", "57P02", "57P03", "57P05", "25P03", "53300")
+_LOSSES = ("08", "57P01", "57P02", "57P03", "57P05", "25P03", "53300")
 """SQLSTATEs: the connection, a shutdown, a start, an idle session, a transaction that took too long, too many."""
 
 _UNKNOWN_HOST = (socket.EAI_NONAME, socket.EAI_NODATA)
@@ -172,9 +172,9 @@ class PostgresStore(SqlStore):
 
     def connect(self) -> Any:
         """Return a new connection (psycopg), with this store's time limits; whoever asks for it closes it."""
-        given = self._driver.conninfo.conninfo_to_dict(self.address.url)
-        added = {name: value for name, value in _CONNECTION.items() if name not in given}
-        if str(given.get("host", "")).startswith("/"):
+        arguments = self._driver.conninfo.conninfo_to_dict(self.address.url)
+        added = {name: value for name, value in _CONNECTION.items() if name not in arguments}
+        if str(arguments.get("host", "")).startswith("/"):
             del added["tcp_user_timeout"]
         connection = self._driver.connect(self.address.url, **added)
         with closed_on_error(connection):
@@ -229,7 +229,7 @@ class PostgresStore(SqlStore):
         with self._read_engine.connect() as reader:
             self._check_server(reader)
             revision = self._readable_revision(reader)
-            self._sealed = self._why_sealed(reader)
+            self._sealed = self._seal_reason(reader)
         if self._sealed:
             if revision is None:
                 raise self._not_writable(f"there is no workspace yet, and {self._sealed}")
@@ -276,7 +276,7 @@ class PostgresStore(SqlStore):
             raise self._no_right(f"permission denied for schema {self.schema}")
         return self._revision(connection)
 
-    def _why_sealed(self, connection: Connection) -> str:
+    def _seal_reason(self, connection: Connection) -> str:
         """Return why what is there can only be read, and what changes it; "" where it can be written."""
         standby, read_only, role, closed = connection.exec_driver_sql(
             _RIGHTS, (list(metadata.tables), self.schema)
@@ -298,10 +298,10 @@ class PostgresStore(SqlStore):
     def _agree(self, connection: Connection) -> None:
         """Note where this database's artifacts lie, the first time; OtherArtifactsError if the settings differ."""
         with connection.begin():
-            noted = self._noted_artifacts(connection)
-        if self._artifacts is None and noted is None:
+            record = self._noted_artifacts(connection)
+        if self._artifacts is None and record is None:
             return
-        if noted is None:
+        if record is None:
             assert self._artifacts is not None
             if self._sealed:
                 raise self._not_writable(f"the place of its artifacts is not noted yet, and {self._sealed}")
@@ -309,11 +309,11 @@ class PostgresStore(SqlStore):
             with connection.begin():
                 connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (self._channel,))
                 artifacts.create(connection, checkfirst=True)
-                noted = self._noted_artifacts(connection)
-                if noted is None:
-                    noted = (self._artifacts.address, uuid.uuid4().hex)
-                    connection.execute(artifacts.insert(), {"address": noted[0], "owner": noted[1]})
-        address, owner = noted
+                record = self._noted_artifacts(connection)
+                if record is None:
+                    record = (self._artifacts.address, uuid.uuid4().hex)
+                    connection.execute(artifacts.insert(), {"address": record[0], "owner": record[1]})
+        address, owner = record
         here = None if self._artifacts is None else self._artifacts.address
         if self._artifacts is None or here != address:
             raise OtherArtifactsError(
@@ -325,16 +325,16 @@ class PostgresStore(SqlStore):
     def _noted_artifacts(self, connection: Connection) -> tuple[str, str] | None:
         if artifacts.name not in self._tables(connection):
             return None
-        found = connection.execute(select(artifacts.c.address, artifacts.c.owner)).first()
-        return None if found is None else (found.address, found.owner)
+        row = connection.execute(select(artifacts.c.address, artifacts.c.owner)).first()
+        return None if row is None else (row.address, row.owner)
 
     def _leave(self, connection: Connection) -> None:
         with connection.begin():
             connection.exec_driver_sql("DELETE FROM writers WHERE id = %s", (self._id,))
 
     def _tables(self, connection: Connection) -> set[str]:
-        named = "SELECT tablename FROM pg_tables WHERE schemaname = %s"
-        return set(connection.exec_driver_sql(named, (self.schema,)).scalars())
+        query = "SELECT tablename FROM pg_tables WHERE schemaname = %s"
+        return set(connection.exec_driver_sql(query, (self.schema,)).scalars())
 
     def examine(self) -> Examined:
         """Return what is there, without changing anything; for `doctor`. StoreError as `open`."""
@@ -346,9 +346,9 @@ class PostgresStore(SqlStore):
                     revision = self._readable_revision(connection)
                     count = connection.exec_driver_sql("SELECT count(*) FROM runs").scalar() if revision else 0
                     fsync = connection.exec_driver_sql("SHOW fsync").scalar()
-                    version, sealed = raw.info.server_version // 10000, self._why_sealed(connection)
-                    noted = self._noted_artifacts(connection)
-                    return Examined(version, revision, int(count or 0), fsync == "on", noted, sealed)
+                    version, seal = raw.info.server_version // 10000, self._seal_reason(connection)
+                    record = self._noted_artifacts(connection)
+                    return Examined(version, revision, int(count or 0), fsync == "on", record, seal)
             finally:
                 engine.dispose()
         except Exception as exc:
@@ -358,14 +358,14 @@ class PostgresStore(SqlStore):
 
     def _draw(self, connection: Connection, draws: list[Draw]) -> None:
         raw: Any = connection.connection.driver_connection
-        named = {draw.run: draw for draw in draws}
+        by_run = {draw.run: draw for draw in draws}
         columns = [[draw.run for draw in draws], [draw.epoch for draw in draws], [draw.k for draw in draws]]
         columns.append([draw.status for draw in draws])
         self._last += 1
         self._marked = True
         values = [*columns, self._last, self._id]
         for run, next_seq in raw.execute(_DRAW, values):
-            named[run].next_seq = next_seq
+            by_run[run].next_seq = next_seq
         if any(draw.epoch is None and draw.next_seq is not None for draw in draws):
             raw.execute(f"NOTIFY {self._channel}")
 
@@ -403,23 +403,23 @@ class PostgresStore(SqlStore):
 
     # --- a database that is away -----------------------------------------------------------------
 
-    def _one_at_a_time(self, connection: Connection, what: str) -> None:
-        name = f"{self._channel} {what}"
+    def _one_at_a_time(self, connection: Connection, subject: str) -> None:
+        name = f"{self._channel} {subject}"
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (name,))
 
-    def _begun(self) -> None:
+    def _begin(self) -> None:
         self._marked = False
 
     def _token(self, connection: Connection) -> str | None:
-        marked, self._marked = self._marked, False
-        if not marked:
+        has_mark, self._marked = self._marked, False
+        if not has_mark:
             self._last += 1
             if connection.exec_driver_sql(_MARK, (self._last, self._id)).rowcount == 0:
                 return None
         return str(self._last)
 
     def _was_committed(self, token: str) -> bool:
-        connection = self._connected()
+        connection = self._writer_connection()
         with connection.begin():
             # The old connection's transaction may still be under way: whoever wrote the row holds it until it ends.
             query = "SELECT last FROM writers WHERE id = %s FOR UPDATE"
@@ -431,7 +431,7 @@ class PostgresStore(SqlStore):
         if not isinstance(cause, self._driver.OperationalError | self._driver.InterfaceError):
             return False
         # Without a code the connection broke, or could not be made.
-        return cause.sqlstate is None or cause.sqlstate.startswith(_LOST)
+        return cause.sqlstate is None or cause.sqlstate.startswith(_LOSSES)
 
     def away(self, exc: BaseException) -> AgentOrchestraError | None:
         """Return the error for a database that cannot be reached now, None if an exception says something else."""
@@ -441,7 +441,7 @@ class PostgresStore(SqlStore):
         cause = exc.orig if isinstance(exc, DBAPIError) else exc
         return getattr(cause, "sqlstate", None) in ("40P01", "40001")
 
-    def _gone(self, exc: BaseException) -> AgentOrchestraError:
+    def _away_error(self, exc: BaseException) -> AgentOrchestraError:
         return StoreUnavailableError(
             f"the database {self.address.shown} has been away for {self.retry_s:g} s ({_reason(exc)}); "
             "what was recorded before is safe. When it is back, resume the run"
@@ -456,8 +456,8 @@ class PostgresStore(SqlStore):
         )
 
     def _say_back(self, patience: Patience) -> None:
-        waited = "" if patience.began is None else f" after {time.monotonic() - patience.began:.1f} s"
-        _log.warning("the database %s answers again%s", self.address.shown, waited)
+        delay = "" if patience.began is None else f" after {time.monotonic() - patience.began:.1f} s"
+        _log.warning("the database %s answers again%s", self.address.shown, delay)
 
     # --- errors ----------------------------------------------------------------------------------
 
@@ -466,11 +466,11 @@ class PostgresStore(SqlStore):
         reason = _reason(exc)
         code = getattr(cause, "sqlstate", None) or ""
         # PostgreSQL has a code for a full disk, not for a quota or the limit of a file's size.
-        said = {os.strerror(number) for number in FULL_ERRNOS}
-        if code.startswith(("58", "XX")) and any(reason.endswith(words) for words in said):
+        messages = {os.strerror(number) for number in FULL_ERRNOS}
+        if code.startswith(("58", "XX")) and any(reason.endswith(words) for words in messages):
             return self._full(reason)
         if isinstance(cause, self._driver.OperationalError) and not code:
-            return self._not_connected(reason)
+            return self._connection_error(reason)
         match code:
             case "53100":
                 return self._full(reason)
@@ -485,7 +485,7 @@ class PostgresStore(SqlStore):
                 )
             case "XX001" | "XX002":
                 return self._corrupt(reason)
-        if code.startswith(_LOST):
+        if code.startswith(_LOSSES):
             return self._unavailable(reason)
         return StoreError(f"the database {self.place} refused a write or a read: {type(cause).__name__}: {reason}")
 
@@ -498,22 +498,22 @@ class PostgresStore(SqlStore):
     def _not_writable(self, reason: str) -> WorkspaceNotWritableError:
         return WorkspaceNotWritableError(f"cannot write to the workspace in {self.place}: {reason}")
 
-    def _not_connected(self, reason: str) -> StoreUnavailableError:
-        shown = self.address.shown
+    def _connection_error(self, reason: str) -> StoreUnavailableError:
+        place = self.address.shown
         if "password" in reason or "authentication" in reason or "no pg_hba.conf entry" in reason:
             return StoreRefusedError(
-                f"the database {shown} does not let this user in ({reason}); correct user and password in `database`, "
+                f"the database {place} does not let this user in ({reason}); correct user and password in `database`, "
                 "PGPASSWORD or .pgpass"
             )
         if 'role "' in reason and "does not exist" in reason:
             return StoreRefusedError(
-                f"the database {shown} does not know this user ({reason}); correct the user in `database`"
+                f"the database {place} does not know this user ({reason}); correct the user in `database`"
             )
         if any(f"[Errno {number}]" in reason for number in _UNKNOWN_HOST):
-            return StoreRefusedError(f"the host of the database {shown} is not known ({reason}); correct `database`")
+            return StoreRefusedError(f"the host of the database {place} is not known ({reason}); correct `database`")
         if f'database "{self.address.name}" does not exist' in reason:
             return StoreRefusedError(
-                f"there is no database {self.address.name!r} at {shown}; "
+                f"there is no database {self.address.name!r} at {place}; "
                 f"make it (createdb -E UTF8 {self.address.name}), or correct `database`"
             )
         return self._unavailable(reason)
@@ -535,8 +535,8 @@ def _reason(exc: BaseException) -> str:
     """Return what the server or the driver said, in one line."""
     cause = exc.orig if isinstance(exc, DBAPIError) and exc.orig is not None else exc
     diag = getattr(cause, "diag", None)
-    said = getattr(diag, "message_primary", None) or str(cause)
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    message = getattr(diag, "message_primary", None) or str(cause)
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
     # Several addresses of one host fail with a line each, and advice below; the last one is as good as any.
     failed = [line for line in lines if "failed:" in line]
     text = failed[-1] if failed else lines[0] if lines else type(cause).__name__

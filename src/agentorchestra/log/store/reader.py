@@ -18,7 +18,7 @@ from agentorchestra.core.protocols import BlobInfo, Job, RunHead, RunRecord, Run
 from agentorchestra.core.query import LogQuery
 from agentorchestra.core.spec import ManifestHead, RunStatus
 from agentorchestra.log.store import deletion, histories, rows, shared
-from agentorchestra.log.store.blobs import no_blob, verified
+from agentorchestra.log.store.blobs import check_hash, no_blob
 from agentorchestra.log.store.database import AT_ONCE, READERS, Database
 from agentorchestra.log.store.inspection import Inspection, inspect
 from agentorchestra.log.store.patience import Patience
@@ -41,40 +41,40 @@ class Reader(Database):
             statement = statement.where(events.c.seq <= upto)
 
         def read(connection: Connection) -> list[Event]:
-            found = connection.execute(statement).all()
-            if not found and connection.execute(select(runs.c.id).where(runs.c.id == run)).first() is None:
+            page = connection.execute(statement).all()
+            if not page and connection.execute(select(runs.c.id).where(runs.c.id == run)).first() is None:
                 raise rows.unknown_run(run)
             if verify:
-                for place, values in enumerate(found, max(after, 0) + 1):
+                for place, values in enumerate(page, max(after, 0) + 1):
                     rows.check(values, place)
-            return self._events(connection, found, verify=verify)
+            return self._events(connection, page, verify=verify)
 
         return await self._read(read)
 
-    def _events(self, connection: Connection, found: Sequence[Sequence[Any]], *, verify: bool = False) -> list[Event]:
-        apart = [_blob_named(values[rows.BODY]) for values in found]
-        large = self._large(connection, [one for one in apart if one is not None])
+    def _events(self, connection: Connection, page: Sequence[Sequence[Any]], *, verify: bool = False) -> list[Event]:
+        apart = [_blob_named(values[rows.BODY]) for values in page]
+        large = self._large(connection, [name for name in apart if name is not None])
         read = [
             rows.event_of(values, json.loads(values[rows.BODY]) if sha256 is None else rows.body_of(large(sha256)))
-            for values, sha256 in zip(found, apart, strict=True)
+            for values, sha256 in zip(page, apart, strict=True)
         ]
-        self._restored(connection, [part for event in read for part in shared.shared_parts(event.body)])
-        created = {one.run: one for one in read if one.type == RunCreated.type}
-        named = {run: shared.manifest_hash(event.body) for run, event in created.items()}
-        wanted = [run for run in created if verify or named[run]]
-        rows_of = connection.execute(select(*runs.c).where(runs.c.id.in_(wanted))).all() if wanted else []
-        for row, whole in zip(rows_of, self._restored(connection, [row.manifest for row in rows_of]), strict=True):
-            if named[row.id]:
+        self._restore(connection, [part for event in read for part in shared.shared_parts(event.body)])
+        created = {event.run: event for event in read if event.type == RunCreated.type}
+        hashes = {run: shared.manifest_hash(event.body) for run, event in created.items()}
+        ids = [run for run in created if verify or hashes[run]]
+        rows_of = connection.execute(select(*runs.c).where(runs.c.id.in_(ids))).all() if ids else []
+        for row, whole in zip(rows_of, self._restore(connection, [row.manifest for row in rows_of]), strict=True):
+            if hashes[row.id]:
                 created[row.id].body["manifest"] = whole
             if verify:
-                shared.check(created[row.id], named[row.id], row, whole)
+                shared.check(created[row.id], hashes[row.id], row, whole)
         return read
 
-    def _restored(self, connection: Connection, parts: Sequence[str | dict[str, Any]]) -> list[dict[str, Any]]:
+    def _restore(self, connection: Connection, parts: Sequence[str | dict[str, Any]]) -> list[dict[str, Any]]:
         """Return parts of rows, of which some may be JSON, with what they share in its place."""
-        found = [json.loads(part) if isinstance(part, str) else part for part in parts]
-        shared.restore(found, lambda names: self._large(connection, names, in_table=True))
-        return found
+        values = [json.loads(part) if isinstance(part, str) else part for part in parts]
+        shared.restore(values, lambda names: self._large(connection, names, in_table=True))
+        return values
 
     async def query(
         self,
@@ -92,39 +92,39 @@ class Reader(Database):
         statement = statement.order_by(*order)
 
         def read(connection: Connection) -> list[Event]:
-            found = connection.execute(statement).all()
+            page = connection.execute(statement).all()
             if verify:
-                for values in found:
+                for values in page:
                     rows.check(values)
-            return self._events(connection, found[::-1] if newest else found, verify=verify)
+            return self._events(connection, page[::-1] if newest else page, verify=verify)
 
         return await self._read(read)
 
     async def get_run(self, run: str) -> RunRecord | None:
         def read(connection: Connection) -> RunRecord | None:
-            found = connection.execute(select(*runs.c).where(runs.c.id == run)).first()
-            if found is None:
+            row = connection.execute(select(*runs.c).where(runs.c.id == run)).first()
+            if row is None:
                 return None
-            (manifest,) = self._restored(connection, [found.manifest])
-            return RunRecord.model_validate({**found._asdict(), "manifest": manifest})
+            (manifest,) = self._restore(connection, [row.manifest])
+            return RunRecord.model_validate({**row._asdict(), "manifest": manifest})
 
         return await self._read(read)
 
     async def list_runs(self, *, limit: int | None = None, session: str | None = None) -> list[RunHead]:
-        statement = _listed(*(runs.c[name] for name in RunHead.model_fields)).limit(limit)
+        statement = _runs_query(*(runs.c[name] for name in RunHead.model_fields)).limit(limit)
         if session is not None:
             statement = statement.where(runs.c.session == session)
 
         def read(connection: Connection) -> list[RunHead]:
             return [
-                RunHead.model_validate({**one._asdict(), "manifest": ManifestHead.model_validate_json(one.manifest)})
-                for one in connection.execute(statement)
+                RunHead.model_validate({**row._asdict(), "manifest": ManifestHead.model_validate_json(row.manifest)})
+                for row in connection.execute(statement)
             ]
 
         return await self._read(read)
 
     async def run_ids(self, beginning: str = "") -> list[str]:
-        statement = _listed(runs.c.id).where(runs.c.id >= beginning, runs.c.id < f"{beginning}~")
+        statement = _runs_query(runs.c.id).where(runs.c.id >= beginning, runs.c.id < f"{beginning}~")
         return await self._read(lambda connection: [*connection.execute(statement).scalars()])
 
     async def waiting(self, only: Sequence[str] | None = None) -> list[tuple[Event, bool]]:
@@ -147,9 +147,9 @@ class Reader(Database):
             statement = statement.where(runs.c.id.in_(only))
 
         def read(connection: Connection) -> list[tuple[Event, bool]]:
-            found = connection.execute(statement).all()
-            ends = self._events(connection, [row[:-1] for row in found])
-            return [(end, end.seq + 1 < row[-1]) for end, row in zip(ends, found, strict=True)]
+            page = connection.execute(statement).all()
+            ends = self._events(connection, [row[:-1] for row in page])
+            return [(end, end.seq + 1 < row[-1]) for end, row in zip(ends, page, strict=True)]
 
         return await self._read(read)
 
@@ -170,10 +170,10 @@ class Reader(Database):
 
     @staticmethod
     def _in_table(connection: Connection, sha256: str) -> bytes | None:
-        found = connection.execute(select(blobs.c.data).where(blobs.c.sha256 == sha256)).first()
-        if found is None:
+        row = connection.execute(select(blobs.c.data).where(blobs.c.sha256 == sha256)).first()
+        if row is None:
             raise no_blob(sha256)
-        return None if found.data is None else verified(sha256, bytes(found.data), "the table `blobs`")
+        return None if row.data is None else check_hash(sha256, bytes(row.data), "the table `blobs`")
 
     async def inspect(self) -> Inspection:
         """Look at every event and every blob; return what is damaged."""
@@ -188,12 +188,12 @@ class Reader(Database):
 
     async def find_blobs(self, names: Sequence[str]) -> dict[str, BlobInfo]:
         def read(connection: Connection) -> dict[str, BlobInfo]:
-            held: dict[str, BlobInfo] = {}
+            infos: dict[str, BlobInfo] = {}
             for start in range(0, len(names), AT_ONCE):
                 part = names[start : start + AT_ONCE]
                 statement = select(blobs.c.sha256, blobs.c.size, blobs.c.media_type).where(blobs.c.sha256.in_(part))
-                held |= {sha256: BlobInfo(size, kind) for sha256, size, kind in connection.execute(statement)}
-            return held
+                infos |= {sha256: BlobInfo(size, kind) for sha256, size, kind in connection.execute(statement)}
+            return infos
 
         return await self._read(read)
 
@@ -201,10 +201,10 @@ class Reader(Database):
         self, components: Sequence[tuple[str, str]] | None = None, *, kind: str | None = None
     ) -> list[ComponentChange]:
         statement = _CHANGES if kind is None else _CHANGES.filter_by(kind=kind)
-        asked = None if components is None else sorted(set(components))
+        keys = None if components is None else sorted(set(components))
 
         def read(connection: Connection) -> list[ComponentChange]:
-            parts = [statement] if asked is None else [statement.where(one_of(part)) for part in parts_of(asked)]
+            parts = [statement] if keys is None else [statement.where(one_of(part)) for part in parts_of(keys)]
             return [histories.decode(row) for part in parts for row in connection.execute(part)]
 
         return await self._read(read)
@@ -232,7 +232,7 @@ class Reader(Database):
                     if not self._is_lost(exc):
                         raise
                     if not patience.wait(lambda: None):
-                        raise self._gone(exc) from exc
+                        raise self._away_error(exc) from exc
 
         return await self._in_pool(task)
 
@@ -246,14 +246,14 @@ class Reader(Database):
         return await asyncio.wrap_future(future)
 
     async def _in_pool(self, task: Callable[[], T]) -> T:
-        def translated() -> T:
+        def work() -> T:
             try:
                 return task()
             except AgentOrchestraError:
                 raise
             except json.JSONDecodeError as exc:
-                said = f"the log was changed: a row is no JSON ({exc}); `agentorchestra doctor --deep` names its run"
-                raise LogChangedError(f"{said}; restore the log from a backup") from exc
+                text = f"the log was changed: a row is no JSON ({exc}); `agentorchestra doctor --deep` names its run"
+                raise LogChangedError(f"{text}; restore the log from a backup") from exc
             except Exception as exc:
                 raise self._translate(exc) from exc
 
@@ -261,7 +261,7 @@ class Reader(Database):
             self._check_open()
             if self._readers is None:
                 self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="store-reader")
-            future = self._readers.submit(translated)
+            future = self._readers.submit(work)
         return await asyncio.wrap_future(future)
 
 
@@ -281,24 +281,24 @@ def parts_of(components: Sequence[histories.Component]) -> list[Sequence[histori
 
 def _conditions(query: LogQuery) -> list[ColumnElement[bool]]:
     """Return a log query as SQL, the same in every database."""
-    found: list[ColumnElement[bool]] = []
-    found.append(~is_part(events.c.run) if query.runs is None else events.c.run.in_(query.runs))
+    conditions: list[ColumnElement[bool]] = []
+    conditions.append(~is_part(events.c.run) if query.runs is None else events.c.run.in_(query.runs))
     if query.session is not None:
-        found.append(events.c.run.in_(select(runs.c.id).where(runs.c.session == query.session)))
+        conditions.append(events.c.run.in_(select(runs.c.id).where(runs.c.session == query.session)))
     if query.record is not None:
-        found.append(_of_record(query))
+        conditions.append(_of_record(query))
     if query.first is not None:
-        found.append(events.c.seq >= query.first)
+        conditions.append(events.c.seq >= query.first)
     if query.last is not None:
-        found.append(events.c.seq <= query.last)
+        conditions.append(events.c.seq <= query.last)
     if query.types:
-        found.append(events.c.type.in_(query.types))
+        conditions.append(events.c.type.in_(query.types))
     if query.actor is not None:
-        found.append(events.c.actor == query.actor)
+        conditions.append(events.c.actor == query.actor)
     if query.since is not None:
-        found.append(events.c.ts >= rows.stamp(query.since))
-    found += [_has(events.c.body, hold) for hold in query.holds]
-    return [*found, _is_paid()] if query.paid else found
+        conditions.append(events.c.ts >= rows.stamp(query.since))
+    conditions += [_has(events.c.body, hold) for hold in query.holds]
+    return [*conditions, _is_paid()] if query.paid else conditions
 
 
 def _has(body: ColumnElement[str], text: str) -> ColumnElement[bool]:
@@ -309,12 +309,11 @@ def _has(body: ColumnElement[str], text: str) -> ColumnElement[bool]:
 def _is_paid() -> ColumnElement[bool]:
     """Return a condition that holds for all events that costs are counted from (`LogQuery.paid`)."""
     cost = events.alias()
-    apart = func.substr(cost.c.body, 1, len(_BLOB_PREFIX)) == _BLOB_PREFIX  # what it holds no query sees
     same = [cost.c[name] == events.c[name] for name in ("run", "branch", "n")]
-    of_cost = exists().where(*same, cost.c.type != "started", _has(cost.c.body, '"usage":{') | apart)
+    # What lies apart no query sees.
+    of_cost = exists().where(*same, _has(cost.c.body, '"usage":{') | _has(cost.c.body, _BLOB_PREFIX))
     agents = [_has(events.c.body, f'"kind":"{kind.value}"') for kind in OF_AGENTS]
-    is_large = func.substr(events.c.body, 1, len(_BLOB_PREFIX)) == _BLOB_PREFIX
-    return or_(events.c.type == "forked", is_large, *agents, of_cost)
+    return or_(events.c.type == "forked", of_cost, *agents)
 
 
 def _of_record(query: LogQuery) -> ColumnElement[bool]:
@@ -336,6 +335,6 @@ def _blob_named(text: str) -> str | None:
     return sha256
 
 
-def _listed(*columns: ColumnElement[Any]) -> Select[Any]:
+def _runs_query(*columns: ColumnElement[Any]) -> Select[Any]:
     """Return a query of runs, newest first, without parts of runs."""
     return select(*columns).where(~is_part(runs.c.id)).order_by(runs.c.created.desc(), runs.c.id.desc())

@@ -20,7 +20,7 @@ BATCH = 500  # names that are looked up together: under every database's limit o
 PRIVATE = "application/vnd.agentorchestra.private"
 """The media type of blobs that stay in their store: no bundle takes them along, and they name no others."""
 
-GIVEN = "application/vnd.agentorchestra.given"
+TASK_FILE = "application/vnd.agentorchestra.given"
 """The media type of blobs that are files given with a task and nothing else: a bundle has them among its files."""
 
 _NAME = re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{64}(?![0-9A-Za-z])")
@@ -30,7 +30,7 @@ _NAME_BYTES = re.compile(_NAME.pattern.encode())
 def names_in(text: str | bytes) -> set[str]:
     """Return every SHA-256 in a text of JSON: 64 small hexadecimal digits that are no part of a longer word."""
     if isinstance(text, bytes):
-        return {found.decode() for found in _NAME_BYTES.findall(text)}
+        return {match.decode() for match in _NAME_BYTES.findall(text)}
     return set(_NAME.findall(text))
 
 
@@ -46,25 +46,25 @@ def references(texts: Iterable[str | bytes], lookup: Lookup) -> set[str]:
     Texts are the JSON of a manifest, of event bodies (as stored, or resolved), of the entries of components. `lookup`
     is asked for each name once, at most `BATCH` at a time.
     """
-    found: set[str] = set()
-    asked: set[str] = set()
+    blobs: set[str] = set()
+    lookups: set[str] = set()
     open_: set[str] = set()
     for text in texts:
-        open_ |= names_in(text) - asked
+        open_ |= names_in(text) - lookups
         if len(open_) >= BATCH:
-            _look_up(open_, asked, found, lookup)
+            _look_up(open_, lookups, blobs, lookup)
     while open_:
-        _look_up(open_, asked, found, lookup)
-    return found
+        _look_up(open_, lookups, blobs, lookup)
+    return blobs
 
 
-def _look_up(open_: set[str], asked: set[str], found: set[str], lookup: Lookup) -> None:
+def _look_up(open_: set[str], lookups: set[str], blobs: set[str], lookup: Lookup) -> None:
     names = sorted(open_)
     open_.clear()
-    asked.update(names)
+    lookups.update(names)
     rest = iter(names)
     while batch := list(islice(rest, BATCH)):
         for name, data in lookup(batch):
-            found.add(name)
+            blobs.add(name)
             if data is not None:
-                open_ |= names_in(data) - asked
+                open_ |= names_in(data) - lookups

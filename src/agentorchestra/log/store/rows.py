@@ -33,7 +33,7 @@ BLOB_KEY = "$blob"  # the only key of a stored body whose JSON lies in a blob
 BODY_MEDIA_TYPE = "application/json"
 
 
-NEEDED = frozenset({RunStatus.WAITING, RunStatus.PAUSED})  # runs that somebody comes back to: never deleted
+PENDING = frozenset({RunStatus.WAITING, RunStatus.PAUSED})  # runs that somebody comes back to: never deleted
 
 
 class Row:
@@ -150,18 +150,18 @@ def checksum(values: Sequence[Any]) -> int:
 
 def was_changed(values: Sequence[Any]) -> bool:
     """Return True if a row is not the one that was appended; False for one of an earlier version, without checksum."""
-    recorded = values[BODY + 1]
-    return recorded is not None and recorded != checksum(values)
+    row_sum = values[BODY + 1]
+    return row_sum is not None and row_sum != checksum(values)
 
 
 def check(values: Sequence[Any], place: int | None = None) -> None:
     """Raise LogChangedError if a row is not the one that was appended, or not the one of this place in its log."""
     run, seq = values[0], place or values[1]
-    how = "missing" if seq != values[1] else "not the one that was recorded" if was_changed(values) else ""
-    if how:
+    state = "missing" if seq != values[1] else "not the one that was recorded" if was_changed(values) else ""
+    if state:
         before = f"; to go on from before it: `agentorchestra fork {run} --at {seq - 1}`" if seq > 1 else ""
         raise LogChangedError(
-            f"the log was changed: event {seq} of run {run} is {how}. "
+            f"the log was changed: event {seq} of run {run} is {state}. "
             f"`agentorchestra doctor --deep` names all that is damaged; restore the log from a backup{before}"
         )
 
@@ -234,10 +234,10 @@ def check_turn(manifest: RunManifest, last: tuple[str, RunStatus] | None) -> Non
 def check_over(session: str, run: str, status: RunStatus) -> None:
     """Raise SessionBusyError for the last turn of a session that is not over."""
     if status in _OPEN:
-        how, what = _OPEN[status]
+        state, advice = _OPEN[status]
         raise SessionBusyError(
-            f"the turn {run} of the session {session!r} {how}, and the next one goes on from its end: {what}, or end "
-            f"it with `agentorchestra cancel {run}`, and send this one again then"
+            f"the turn {run} of the session {session!r} {state}, and the next one goes on from its end: {advice}, or "
+            f"end it with `agentorchestra cancel {run}`, and send this one again then"
         )
 
 
@@ -245,10 +245,10 @@ def existing_run(run: str) -> StoreError:
     return StoreError(f"the workspace already holds a run {run!r}; a new run needs a new id")
 
 
-def fenced(run: str, epoch: int, now: int, owner: Owner | None) -> FencedError:
-    who = f"{owner} drives it" if owner is not None else "it was taken over"
+def fence_error(run: str, epoch: int, now: int, owner: Owner | None) -> FencedError:
+    driver = f"{owner} drives it" if owner is not None else "it was taken over"
     return FencedError(
-        f"run {run!r} is no longer driven from here: {who} under epoch {now}, this process had epoch {epoch}; "
+        f"run {run!r} is no longer driven from here: {driver} under epoch {now}, this process had epoch {epoch}; "
         f"nothing more was recorded"
     )
 

@@ -28,7 +28,7 @@ _JSON = compact_encoder()
 E = TypeVar("E", bound=NewEvent)
 
 
-def stored(manifest: RunManifest, events: Sequence[E]) -> tuple[str, list[E], dict[str, bytes]]:
+def run_row(manifest: RunManifest, events: Sequence[E]) -> tuple[str, list[E], dict[str, bytes]]:
     """Return the text of a run's row, its events, and the blobs that these name, by hash.
 
     Defaults are in the text: a later version may have others, and the run is pinned to these. An event with another
@@ -49,7 +49,7 @@ def apart(events: Sequence[E]) -> tuple[list[E], dict[str, bytes]]:
         if parts := shared_parts(event.body):
             request = _shared(parts[0], {"schemas"}, blobs)
             names = ({"content"} if part.get("role") == "system" else set() for part in parts[1:])
-            request["appended"] = [_shared(*one, blobs) for one in zip(parts[1:], names, strict=True)]
+            request["appended"] = [_shared(*pair, blobs) for pair in zip(parts[1:], names, strict=True)]
             body = {**event.body, "effect": {**event.body["effect"], "request": request}}
             new[index] = event.model_copy(update={"body": body})
     return new, blobs
@@ -76,12 +76,12 @@ def shared_parts(body: dict[str, Any]) -> list[dict[str, Any]]:
 
 def restore(parts: Sequence[dict[str, Any]], reader: Callable[[list[str]], Callable[[str], bytes]]) -> None:
     """Put the values of fields back in the place of their hashes; `reader` gives what reads the blobs that it names."""
-    wanted = [*{part[name] for part in parts for name in part.get(_BLOBS, ())}]
-    read = reader(wanted)
-    held = {sha256: json.loads(read(sha256).decode("utf-8", "surrogatepass")) for sha256 in wanted}
+    names = [*{part[name] for part in parts for name in part.get(_BLOBS, ())}]
+    read = reader(names)
+    values = {sha256: json.loads(read(sha256).decode("utf-8", "surrogatepass")) for sha256 in names}
     for part in parts:
         for name in part.pop(_BLOBS, ()):
-            part[name] = held[part[name]]
+            part[name] = values[part[name]]
 
 
 def manifest_hash(body: dict[str, Any]) -> str | None:
@@ -90,21 +90,21 @@ def manifest_hash(body: dict[str, Any]) -> str | None:
     return manifest[_HASH] if manifest.keys() == {_HASH} else None
 
 
-def check(event: Event, named: str | None, row: Row[Any], whole: dict[str, Any]) -> None:
+def check(event: Event, digest: str | None, row: Row[Any], whole: dict[str, Any]) -> None:
     """Raise LogChangedError if the row of a run, with its `whole` manifest, is not the one that event 1 recorded.
 
-    `named` is the hash of the row's text in that event; None where an earlier version wrote the manifest there.
+    `digest` is the hash of the row's text in that event; None where an earlier version wrote the manifest there.
     """
-    others = ["the manifest"]
-    if named in (None, _digest(row.manifest.encode())):
-        recorded: RunManifest = event.data.manifest  # type: ignore[attr-defined]
-        wanted = {name: getattr(recorded, name) for name in ("session", "parent_run", "fork_seq")}
-        wanted["created"] = stamp(recorded.created)
-        others = others if named is None and recorded != RunManifest.model_validate(whole) else []
-        others += [f"`{name}`" for name, value in wanted.items() if getattr(row, name) != value]
-    if others:
+    parts = ["the manifest"]
+    if digest in (None, _digest(row.manifest.encode())):
+        manifest: RunManifest = event.data.manifest  # type: ignore[attr-defined]
+        fields = {name: getattr(manifest, name) for name in ("session", "parent_run", "fork_seq")}
+        fields["created"] = stamp(manifest.created)
+        parts = parts if digest is None and manifest != RunManifest.model_validate(whole) else []
+        parts += [f"`{name}`" for name, value in fields.items() if getattr(row, name) != value]
+    if parts:
         raise LogChangedError(
-            f"the log was changed: {' and '.join(others)} in the row of run {event.run} is not the one that event 1 "
+            f"the log was changed: {' and '.join(parts)} in the row of run {event.run} is not the one that event 1 "
             "names; restore the log from a backup"
         )
 

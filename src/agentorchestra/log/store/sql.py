@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _RUNS = runs.c
 _REQUEST = select(_RUNS.id, _RUNS.request_digest)
-_UNFINISHED = (
+_OPEN_RUNS = (
     select(_RUNS.id, _RUNS.status, _RUNS.accepted, jobs.c.owner, jobs.c.lease_until)
     .select_from(runs.join(jobs, jobs.c.run == _RUNS.id))
     .where(_RUNS.imported.is_(None))
@@ -43,14 +43,14 @@ _UNFINISHED = (
 )
 
 
-def _unfinished(found: Any) -> UnfinishedRun:
+def _open_run(row: Any) -> UnfinishedRun:
     return UnfinishedRun(
-        found.id,
-        RunStatus(found.status),
-        found.accepted is not None,
-        None if found.owner is None else Owner.model_validate_json(found.owner),
-        found.owner is not None and bool(found.held),
-        None if found.lease_until is None else datetime.fromtimestamp(found.lease_until, UTC),
+        row.id,
+        RunStatus(row.status),
+        row.accepted is not None,
+        None if row.owner is None else Owner.model_validate_json(row.owner),
+        row.owner is not None and bool(row.held),
+        None if row.lease_until is None else datetime.fromtimestamp(row.lease_until, UTC),
     )
 
 
@@ -69,7 +69,7 @@ class SqlStore(Writer, Reader, Watcher, Store):
         accepted: Acceptance | None = None,
         maker: Owner | None = None,
     ) -> None:
-        text, events, blobs = shared.stored(manifest, events)
+        text, events, blobs = shared.run_row(manifest, events)
         new = rows.encode_append(0, events, None)
         record = RunRecord(
             id=run,
@@ -80,10 +80,10 @@ class SqlStore(Writer, Reader, Watcher, Store):
             parent_run=manifest.parent_run,
             fork_seq=manifest.fork_seq,
         )
-        await self._add_run(record, text, new, blobs, epoch=0, accepted=accepted, maker=maker)
+        await self._add_run(record, text, new, blobs, epoch=0, acceptance=accepted, maker=maker)
 
     async def import_run(self, record: RunRecord, events: Sequence[Event], *, epoch: int) -> None:
-        text, events, blobs = shared.stored(record.manifest, events)
+        text, events, blobs = shared.run_row(record.manifest, events)
         await self._add_run(record, text, rows.encode_import(record, events), blobs, epoch=epoch)
 
     async def _add_run(
@@ -94,7 +94,7 @@ class SqlStore(Writer, Reader, Watcher, Store):
         blobs: dict[str, bytes],
         *,
         epoch: int,
-        accepted: Acceptance | None = None,
+        acceptance: Acceptance | None = None,
         maker: Owner | None = None,
     ) -> None:
         run, owner = record.id, None if maker is None else maker.model_dump_json()
@@ -108,9 +108,9 @@ class SqlStore(Writer, Reader, Watcher, Store):
             "created": rows.stamp(record.created),
             "session": record.manifest.session,
             "imported": None if record.imported is None else rows.stamp(record.imported),
-            "accepted": None if accepted is None else rows.stamp(accepted.at),
-            "request_key": None if accepted is None else accepted.key,
-            "request_digest": None if accepted is None else accepted.digest,
+            "accepted": None if acceptance is None else rows.stamp(acceptance.at),
+            "request_key": None if acceptance is None else acceptance.key,
+            "request_digest": None if acceptance is None else acceptance.digest,
         }
 
         def create(connection: Connection) -> None:
@@ -123,7 +123,7 @@ class SqlStore(Writer, Reader, Watcher, Store):
                 self._one_turn(connection, record.manifest)
             statement = self._insert(runs).on_conflict_do_nothing().returning(runs.c.id)
             if connection.execute(statement, values).first() is None:
-                key = None if accepted is None else accepted.key
+                key = None if acceptance is None else acceptance.key
                 if key is not None and connection.execute(_REQUEST.where(runs.c.request_key == key)).first():
                     raise rows.taken_key(key)
                 raise rows.existing_run(run)
@@ -152,8 +152,8 @@ class SqlStore(Writer, Reader, Watcher, Store):
 
     async def request(self, key: str) -> tuple[str, str] | None:
         def read(connection: Connection) -> tuple[str, str] | None:
-            found = connection.execute(_REQUEST.where(runs.c.request_key == key)).first()
-            return None if found is None else (found.id, found.request_digest)
+            row = connection.execute(_REQUEST.where(runs.c.request_key == key)).first()
+            return None if row is None else (row.id, row.request_digest)
 
         return await self._read(read)
 
@@ -166,25 +166,25 @@ class SqlStore(Writer, Reader, Watcher, Store):
         limit: int | None = None,
         parts: bool = False,
     ) -> list[UnfinishedRun]:
-        statement = _UNFINISHED.add_columns((jobs.c.lease_until > self._lease_now(jobs.c.owner)).label("held"))
+        statement = _OPEN_RUNS.add_columns((jobs.c.lease_until > self._lease_now(jobs.c.owner)).label("held"))
         statement = statement.where(is_part(_RUNS.id) if parts else ~is_part(_RUNS.id))
         if runs is not None:
             statement = statement.where(_RUNS.id.in_(runs))
         taken_on = _RUNS.accepted.is_not(None)
         # An index has each of these in order: a long queue, or a long history, costs nothing.
         selects = [
-            statement.where(_RUNS.status == one.value, taken_on if taken else ~taken_on)
-            for one in (RunStatus.RUNNING, RunStatus.CREATED)
-            for taken in (True, False)
-            if status in (None, one) and accepted in (None, taken)
+            statement.where(_RUNS.status == state.value, taken_on if in_queue else ~taken_on)
+            for state in (RunStatus.RUNNING, RunStatus.CREATED)
+            for in_queue in (True, False)
+            if status in (None, state) and accepted in (None, in_queue)
         ]
 
         def read(connection: Connection) -> list[UnfinishedRun]:
-            found: list[UnfinishedRun] = []
-            for one in selects:
-                left = None if limit is None else limit - len(found)
-                found += [_unfinished(row) for row in connection.execute(one.limit(left))]
-            return found
+            entries: list[UnfinishedRun] = []
+            for query in selects:
+                left = None if limit is None else limit - len(entries)
+                entries += [_open_run(row) for row in connection.execute(query.limit(left))]
+            return entries
 
         return await self._read(read)
 
@@ -197,17 +197,17 @@ class SqlStore(Writer, Reader, Watcher, Store):
         return await self._read(lambda connection: int(connection.execute(statement).scalar_one()))
 
     async def claim(self, run: str, owner: Owner, *, lease_s: float, expect_epoch: int | None = None) -> int | None:
-        held = jobs.c.run == run
+        is_free = jobs.c.run == run
         over = jobs.c.lease_until <= self._lease_now(jobs.c.owner)
         new = owner.model_dump_json()
         if expect_epoch is None:
             # A run without an owner is free whatever the clock says: it may have gone back since the release.
-            held &= or_(jobs.c.owner.is_(None), jobs.c.lease_until.is_(None), over)
+            is_free &= or_(jobs.c.owner.is_(None), jobs.c.lease_until.is_(None), over)
         else:
-            held &= jobs.c.epoch == expect_epoch
+            is_free &= jobs.c.epoch == expect_epoch
         statement = (
             update(jobs)
-            .where(held)
+            .where(is_free)
             .values(epoch=jobs.c.epoch + 1, owner=new, lease_until=self._lease_now(literal(new, Text)) + lease_s)
             .returning(jobs.c.epoch)
         )
@@ -222,21 +222,21 @@ class SqlStore(Writer, Reader, Watcher, Store):
 
     async def heartbeat(self, epochs: Mapping[str, int], *, lease_s: float) -> set[str]:
         # A run released under its epoch is neither prolonged nor lost.
-        held = dict(epochs)
-        prolonged = (
+        leases = dict(epochs)
+        statement = (
             update(jobs)
             .where(jobs.c.run == bindparam("held"), jobs.c.epoch == bindparam("under"), jobs.c.owner.is_not(None))
             .values(lease_until=self._lease_now(jobs.c.owner) + lease_s)
         )
 
         def prolong(connection: Connection) -> set[str]:
-            found = connection.execute(select(jobs.c.run, jobs.c.epoch).where(jobs.c.run.in_(held)))
-            ours = {run for run, epoch in found if held[run] == epoch}
-            if ours:
-                connection.execute(prolonged, [{"held": run, "under": held[run]} for run in ours])
-            return set(held) - ours
+            page = connection.execute(select(jobs.c.run, jobs.c.epoch).where(jobs.c.run.in_(leases)))
+            own = {run for run, epoch in page if leases[run] == epoch}
+            if own:
+                connection.execute(statement, [{"held": run, "under": leases[run]} for run in own])
+            return set(leases) - own
 
-        return await self._do(Call(None, prolong)) if held else set()
+        return await self._do(Call(None, prolong)) if leases else set()
 
     async def release(self, run: str, epoch: int) -> None:
         statement = update(jobs).where(jobs.c.run == run, jobs.c.epoch == epoch).values(owner=None, lease_until=None)
@@ -259,13 +259,8 @@ class SqlStore(Writer, Reader, Watcher, Store):
             return sha256
 
         sha256 = stage() if len(data) <= rows.INLINE_BYTES else await self._in_pool(stage)
-        values = {
-            "sha256": sha256,
-            "size": len(data),
-            "media_type": media_type,
-            "data": data if files is None else None,
-        }
-        put = Put(values)
+        row = {"sha256": sha256, "size": len(data), "media_type": media_type, "data": data if files is None else None}
+        put = Put(row)
         self._put(put)
         await put.future.waiter()
         return sha256
@@ -273,11 +268,11 @@ class SqlStore(Writer, Reader, Watcher, Store):
     async def _put_artifact(self, artifacts: Artifacts, data: bytes, media_type: str) -> str:
         sha256 = await self._in_pool(lambda: hashlib.sha256(data).hexdigest())
         # First the row, so that no collection takes what is there; it says whether anything is.
-        touched = update(blobs).where(blobs.c.sha256 == sha256).values(touched=self._now())
-        touched_row = touched.returning(blobs.c.data.is_(None))
+        statement = update(blobs).where(blobs.c.sha256 == sha256).values(touched=self._now())
+        touched_row = statement.returning(blobs.c.data.is_(None))
         apart = await self._do(Call(None, lambda connection: connection.execute(touched_row).scalar()))
         if apart is not False:
-            await self._carry(lambda: artifacts.write(sha256, data, known=bool(apart)))
+            await self._carry(lambda: artifacts.write(sha256, data, exists=bool(apart)))
         put = Put({"sha256": sha256, "size": len(data), "media_type": media_type, "data": None})
         self._put(put)
         await put.future.waiter()
@@ -287,12 +282,12 @@ class SqlStore(Writer, Reader, Watcher, Store):
         new = histories.encode(changes)
         if not new:
             return
-        named = histories.components_of(new)
+        keys = histories.components_of(new)
         values = [dict(zip(components.c.keys(), row, strict=True)) for row in new]
 
         def record(connection: Connection) -> None:
             self._one_at_a_time(connection, "components")
-            histories.check_places(new, self._heads(connection, named))
+            histories.check_places(new, self._heads(connection, keys))
             # Should another process be first all the same, the key refuses the rows, and the second look (in
             # `_apply_each`) says so.
             connection.execute(insert(components), values)
@@ -300,11 +295,11 @@ class SqlStore(Writer, Reader, Watcher, Store):
         await self._do(Call(None, record))
 
     @staticmethod
-    def _heads(connection: Connection, named: Sequence[histories.Component]) -> dict[histories.Component, int]:
+    def _heads(connection: Connection, keys: Sequence[histories.Component]) -> dict[histories.Component, int]:
         heads: dict[histories.Component, int] = {}
-        for part in parts_of(named):
-            found = connection.execute(HEADS.where(one_of(part)))
-            heads |= {(kind, name): seq for kind, name, seq in found}
+        for part in parts_of(keys):
+            page = connection.execute(HEADS.where(one_of(part)))
+            heads |= {(kind, name): seq for kind, name, seq in page}
         return heads
 
     # --- collecting what nobody needs ------------------------------------------------------------
@@ -313,7 +308,7 @@ class SqlStore(Writer, Reader, Watcher, Store):
         # Newest first: forks before what they were forked from, which may stand in another transaction.
         order = [*runs]
         if len(order) > 1:
-            order = [one.id for one in await self.run_states() if one.id in set(runs)]
+            order = [state.id for state in await self.run_states() if state.id in set(runs)]
         return await self._in_parts(
             lambda connection, part: deletion.delete_runs(connection, part, self._lease_now(jobs.c.owner)),
             order,
@@ -324,19 +319,19 @@ class SqlStore(Writer, Reader, Watcher, Store):
         self, remove: Callable[[Connection, list[str]], list[str]], names: list[str], size: int
     ) -> list[str]:
         """Remove a few at a time, a transaction each; return those that were removed."""
-        gone: list[str] = []
+        removed: list[str] = []
         for start in range(0, len(names), size):
 
             def remove_part(connection: Connection, part: list[str] = names[start : start + size]) -> list[str]:
                 return remove(connection, part)
 
-            gone += await self._do(Call(None, remove_part))
-        return gone
+            removed += await self._do(Call(None, remove_part))
+        return removed
 
     async def sweep_blobs(self, *, grace_s: float, dry_run: bool = False) -> Swept:
         grace_s = max(grace_s, 2 * writer.TOUCHED_S)
         before = self._now() - grace_s
-        found = await self._read(lambda connection: deletion.garbage(connection, before, self._bytes_of))
+        sizes = await self._read(lambda connection: deletion.garbage(connection, before, self._bytes_of))
 
         def remove(connection: Connection, part: list[str]) -> list[str]:
             deleted = deletion.delete_blobs(connection, part, before)
@@ -345,43 +340,43 @@ class SqlStore(Writer, Reader, Watcher, Store):
                 self._files.remove(deleted, before=time.time() - grace_s)
             return deleted
 
-        gone = list(found) if dry_run else await self._in_parts(remove, list(found), AT_ONCE)
-        lost = Swept(0, 0)
+        removed = list(sizes) if dry_run else await self._in_parts(remove, list(sizes), AT_ONCE)
+        extra = Swept(0, 0)
         if self._files is not None:
-            lost = await self._sweep_files(self._files, time.time() - grace_s, dry_run)
+            extra = await self._sweep_files(self._files, time.time() - grace_s, dry_run)
         elif self._artifacts is not None:
-            lost = await self._sweep_artifacts(self._artifacts, time.time() - grace_s, set(gone), dry_run)
-        return Swept(len(gone) + lost.blobs, sum(found[sha256] for sha256 in gone) + lost.size)
+            extra = await self._sweep_artifacts(self._artifacts, time.time() - grace_s, set(removed), dry_run)
+        return Swept(len(removed) + extra.blobs, sum(sizes[sha256] for sha256 in removed) + extra.size)
 
     async def _sweep_files(self, files: BlobFiles, before: float, dry_run: bool) -> Swept:
         """Remove files that no row names: a process died before it wrote one."""
         old = await self._in_pool(lambda: {name: size for name, at, size in files.names() if at <= before})
-        known = await self.find_blobs(list(old))
-        names = [name for name in old if name not in known]
+        infos = await self.find_blobs(list(old))
+        names = [name for name in old if name not in infos]
 
         def remove(connection: Connection) -> list[str]:
             row = select(blobs.c.sha256)
-            lost = [name for name in names if connection.execute(row.where(blobs.c.sha256 == name)).first() is None]
-            return files.remove(lost, before=before)
+            orphans = [name for name in names if connection.execute(row.where(blobs.c.sha256 == name)).first() is None]
+            return files.remove(orphans, before=before)
 
         if not dry_run:
             names = await self._do(Call(None, remove))
         return Swept(len(names), sum(old[name] for name in names))
 
-    async def _sweep_artifacts(self, artifacts: Artifacts, before: float, gone: set[str], dry_run: bool) -> Swept:
+    async def _sweep_artifacts(self, artifacts: Artifacts, before: float, row_names: set[str], dry_run: bool) -> Swept:
         """Remove objects without a row; return those that are not of the rows that are gone."""
         # Whoever puts one of them meanwhile finds no row, writes it anew, and it is no longer old.
         old = await self._carry(lambda: {name: size for name, at, size in artifacts.names() if at <= before})
-        known = await self.find_blobs(list(old))
-        names = [name for name in old if name not in known]
+        infos = await self.find_blobs(list(old))
+        names = [name for name in old if name not in infos]
         if not dry_run:
             removed = [self._carry(partial(artifacts.remove, name, before=before)) for name in names]
             names = [name for name, done in zip(names, await asyncio.gather(*removed), strict=True) if done]
-        lost = [name for name in names if name not in gone]
-        return Swept(len(lost), sum(old[name] for name in lost))
+        orphans = [name for name in names if name not in row_names]
+        return Swept(len(orphans), sum(old[name] for name in orphans))
 
     async def changed(self) -> bool:
         # Asked on the writer's own connection: a database tells a connection of the commits of all others only, so
         # that a busy writer does not wake its own watcher with every commit.
-        told, self._external = self._external, False
-        return await self._do(Call(None, self._changed)) or told
+        external, self._external = self._external, False
+        return await self._do(Call(None, self._changed)) or external

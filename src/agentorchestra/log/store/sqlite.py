@@ -71,10 +71,10 @@ def _lease_now(owner: str | None) -> float:
     neither ends nor grows when the clock is set. An owner of another boot or machine, and one of an earlier version,
     noted nothing that this process could go on from.
     """
-    noted = {} if owner is None else json.loads(owner)
+    record = {} if owner is None else json.loads(owner)
     clock = boot_clock(os.getpid())
-    if clock and noted.get("booted") is not None and boot_clock_of(noted["boot"], noted["space"]) == clock:
-        return float(noted["booted"]) + since_boot()
+    if clock and record.get("booted") is not None and boot_clock_of(record["boot"], record["space"]) == clock:
+        return float(record["booted"]) + since_boot()
     return wall()
 
 
@@ -171,7 +171,7 @@ class SqliteStore(SqlStore):
                 f"use a Python with SQLite {'.'.join(map(str, _OLDEST))} or later"
             )
         assert self._read_engine is not None
-        self._sealed = self._why_sealed()
+        self._sealed = self._seal_reason()
         if self._sealed:
             with self._read_engine.connect() as connection:
                 revision = self._revision(connection)
@@ -198,15 +198,15 @@ class SqliteStore(SqlStore):
         self._inode = self.database.stat().st_ino
 
     def _quick_check(self, connection: Connection) -> list[str]:
-        said = connection.exec_driver_sql("PRAGMA quick_check(5)").scalars().all()
-        return [] if said == ["ok"] else [str(one) for one in said]
+        lines = connection.exec_driver_sql("PRAGMA quick_check(5)").scalars().all()
+        return [] if lines == ["ok"] else [str(line) for line in lines]
 
-    def _why_sealed(self) -> str:
+    def _seal_reason(self) -> str:
         """Return why a log that is there can only be read; "" where it can be written, and where there is none."""
         if not self.database.is_file() or not os.access(self.database, os.R_OK):
             return ""
-        found = [path.name for path in (self.folder, self.database) if not os.access(path, os.W_OK)]
-        return f"{found[0]} cannot be written" if found else ""
+        names = [path.name for path in (self.folder, self.database) if not os.access(path, os.W_OK)]
+        return f"{names[0]} cannot be written" if names else ""
 
     def _prepare_folder(self) -> None:
         try:
@@ -322,7 +322,7 @@ class SqliteStore(SqlStore):
         snapshot = target / f"{DATABASE}.copy"
         # No collection removes a blob meanwhile. A blob is there before a row names it, so all that the snapshot
         # names are copied. The snapshot becomes the database last: an unfinished copy is no workspace.
-        with self._files.kept():
+        with self._files.hold():
             self._copy(snapshot)
             try:
                 shutil.copytree(
@@ -334,7 +334,7 @@ class SqliteStore(SqlStore):
                     copy_function=_copy_file,
                 )
             except shutil.Error as exc:
-                left = [one for one in exc.args[0] if os.path.lexists(one[0])]  # runs remove files of theirs
+                left = [error for error in exc.args[0] if os.path.lexists(error[0])]  # runs remove files of theirs
                 if left:
                     raise BackupError(f"{left[0][0]} cannot be copied ({left[0][2]}); make it readable") from exc
         os.sync()
@@ -355,17 +355,17 @@ class SqliteStore(SqlStore):
     def _check_place(self) -> None:
         # SQLite goes on writing to a file that was deleted or replaced, and all of it would be lost.
         try:
-            found = self.database.stat().st_ino
+            inode = self.database.stat().st_ino
         except OSError:
-            found = -1
-        if found != self._inode:
+            inode = -1
+        if inode != self._inode:
             raise self._not_writable(f"{self.database.name} was removed or replaced while it was open")
 
     def _draw(self, connection: Connection, draws: list[Draw]) -> None:
         with closing(connection.connection.cursor()) as cursor:
             for draw in draws:
-                drawn = cursor.execute(_DRAW, (draw.run, draw.epoch, draw.k, draw.status)).fetchone()
-                draw.next_seq = None if drawn is None else drawn[0]
+                row = cursor.execute(_DRAW, (draw.run, draw.epoch, draw.k, draw.status)).fetchone()
+                draw.next_seq = None if row is None else row[0]
 
     def _insert_events(self, connection: Connection, values: list[tuple[Any, ...]]) -> None:
         with closing(connection.connection.cursor()) as cursor:

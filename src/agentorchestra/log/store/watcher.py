@@ -81,11 +81,11 @@ class Watcher(Database):
         if before is not None:
             before.join()
         patience = Patience(self.retry_s)
-        while self._followed(bell):
+        while self._run_ids(bell):
             try:
                 with self._looking() as news:
-                    while followed := self._followed(bell):
-                        self._followers.tell(news(followed))
+                    while run_ids := self._run_ids(bell):
+                        self._followers.tell(news(run_ids))
                         patience = Patience(self.retry_s)
                         bell.wait(self.look_s)
                         bell.clear()
@@ -94,15 +94,15 @@ class Watcher(Database):
                     self._followers.tell(self._followers.runs)  # they read, and meet the error themselves
                     bell.wait(_AGAIN_S)
 
-    def _followed(self, bell: threading.Event) -> frozenset[str]:
+    def _run_ids(self, bell: threading.Event) -> frozenset[str]:
         """Return the runs that are followed; none, and never again, where the thread of this bell has to end."""
         with self._lock:
             if self._bell is not bell:
                 return frozenset()
-            followed = self._followers.runs if self._state == "open" else frozenset()
-            if not followed:
+            run_ids = self._followers.runs if self._state == "open" else frozenset()
+            if not run_ids:
                 self._bell = None
-            return followed
+            return run_ids
 
     @contextmanager
     def _looking(self) -> Iterator[Callable[[frozenset[str]], Collection[str]]]:
@@ -112,21 +112,21 @@ class Watcher(Database):
             try:
                 changed, seen = self._changes(connection), dict[str, int]()
 
-                def news(followed: frozenset[str]) -> Collection[str]:
-                    return _grown(connection, followed, seen) if changed() or followed != seen.keys() else ()
+                def news(run_ids: frozenset[str]) -> Collection[str]:
+                    return _news(connection, run_ids, seen) if changed() or run_ids != seen.keys() else ()
 
                 yield news
             finally:
                 connection.invalidate()  # of another thread than those that its pool serves
 
 
-def _grown(connection: Connection, followed: frozenset[str], seen: dict[str, int]) -> set[str]:
+def _news(connection: Connection, run_ids: frozenset[str], seen: dict[str, int]) -> set[str]:
     """Return the runs that have another next sequence than in `seen`, which is brought up to date."""
-    named, found = sorted(followed), dict.fromkeys(followed, 0)  # 0: a run that was deleted
-    for start in range(0, len(named), AT_ONCE):
-        part = named[start : start + AT_ONCE]
-        found.update((row.id, row.next_seq) for row in connection.execute(_NEXT.where(runs.c.id.in_(part))))
-    grown = {run for run, next_seq in found.items() if seen.get(run) != next_seq}
+    ids, seqs = sorted(run_ids), dict.fromkeys(run_ids, 0)  # 0: a run that was deleted
+    for start in range(0, len(ids), AT_ONCE):
+        part = ids[start : start + AT_ONCE]
+        seqs.update((row.id, row.next_seq) for row in connection.execute(_NEXT.where(runs.c.id.in_(part))))
+    news = {run for run, next_seq in seqs.items() if seen.get(run) != next_seq}
     seen.clear()
-    seen.update(found)
-    return grown
+    seen.update(seqs)
+    return news

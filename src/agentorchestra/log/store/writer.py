@@ -24,7 +24,7 @@ from agentorchestra.log.store import rows, shared
 from agentorchestra.log.store.commits import Landing, land
 from agentorchestra.log.store.database import Append, Call, Database, Draw, Operation, Put
 from agentorchestra.log.store.patience import Patience
-from agentorchestra.log.store.references import GIVEN
+from agentorchestra.log.store.references import TASK_FILE
 from agentorchestra.log.store.rows import Row
 from agentorchestra.log.store.schema import blobs, events, runs
 
@@ -120,9 +120,9 @@ class Writer(Database):
                     self._files.write(row.sha256, data)
 
     def _commit(self, batch: list[Operation]) -> None:
-        touched = list(dict.fromkeys(op.run for op in batch if op.run is not None))
+        run_ids = list(dict.fromkeys(op.run for op in batch if op.run is not None))
         try:
-            results = self._written(batch, touched)
+            results = self._carry_out(batch, run_ids)
         except Exception as exc:
             error = self._translate(exc)
             if isinstance(error, StoreFullError) and len(batch) > 1:
@@ -133,7 +133,7 @@ class Writer(Database):
                 self._fail(batch, error)
             return
         try:
-            self.after_commit(touched)
+            self.after_commit(run_ids)
         except Exception as exc:
             self._fail(batch, self._translate(exc))
             return
@@ -142,24 +142,24 @@ class Writer(Database):
             for operation, result in zip(batch, results, strict=True)
         )
 
-    def _written(self, batch: list[Operation], touched: list[str]) -> list[Any]:
+    def _carry_out(self, batch: list[Operation], run_ids: list[str]) -> list[Any]:
         """Return what the operations gave, once the transaction is durable; waits for a database that is away."""
         patience = Patience(0.0 if self._away else self.retry_s)
-        unanswered: UnansweredError | None = None
+        lost_commit: UnansweredError | None = None
         while True:
             try:
-                if unanswered is not None and self._was_committed(unanswered.token):
-                    results = unanswered.results
+                if lost_commit is not None and self._was_committed(lost_commit.token):
+                    results = lost_commit.results
                 else:
-                    unanswered = None
-                    results = self._attempt(batch, touched)
+                    lost_commit = None
+                    results = self._attempt(batch, run_ids)
                 if self._away or patience.began is not None:
                     self._away = False
                     self._say_back(patience)
                 return results
             except Exception as exc:
                 if isinstance(exc, UnansweredError):
-                    unanswered = exc
+                    lost_commit = exc
                 elif not self._is_lost(exc):
                     if self._is_conflict(exc) and patience.again():
                         continue
@@ -168,11 +168,11 @@ class Writer(Database):
                 self._release()
                 if not patience.wait(lambda cause=cause: self._say_away(cause)):  # type: ignore[misc]
                     self._away = self.retry_s > 0
-                    raise self._gone(cause) from cause
+                    raise self._away_error(cause) from cause
 
-    def _attempt(self, batch: list[Operation], touched: list[str]) -> list[Any]:
+    def _attempt(self, batch: list[Operation], run_ids: list[str]) -> list[Any]:
         try:
-            return self._transaction(batch, touched, self._apply_all)
+            return self._transaction(batch, run_ids, self._apply_all)
         except UnansweredError:
             raise
         except self._operational:
@@ -180,7 +180,7 @@ class Writer(Database):
         except Exception:
             # Something in the batch does not fit: a key that is there already, a value the database refuses. Find
             # out whose it is, without touching the others.
-            return self._transaction(batch, touched, self._apply_each)
+            return self._transaction(batch, run_ids, self._apply_each)
 
     @staticmethod
     def _fail(batch: Sequence[Operation], error: AgentOrchestraError) -> None:
@@ -193,17 +193,17 @@ class Writer(Database):
         land(failed)
 
     def _transaction(
-        self, batch: list[Operation], touched: list[str], apply: Callable[[Connection, list[Operation]], list[Any]]
+        self, batch: list[Operation], run_ids: list[str], apply: Callable[[Connection, list[Operation]], list[Any]]
     ) -> list[Any]:
         self._check_place()
-        connection = self._connected()
-        self._begun()
+        connection = self._writer_connection()
+        self._begin()
         transaction = connection.begin()
         token: str | None = None
         results: list[Any] = []
         try:
             results = apply(connection, batch)
-            self.before_commit(touched)
+            self.before_commit(run_ids)
             token = self._token(connection)
             transaction.commit()
         except BaseException as exc:
@@ -229,8 +229,8 @@ class Writer(Database):
         results: list[Any] = []
         for _, neighbours in itertools.groupby(batch, type):
             same = [*neighbours]
-            appends = [one for one in same if isinstance(one, Append)]
-            puts = [one.values for one in same if isinstance(one, Put)]
+            appends = [append for append in same if isinstance(append, Append)]
+            puts = [put.values for put in same if isinstance(put, Put)]
             if appends:
                 results += self._apply_appends(connection, appends)
             if puts:
@@ -255,7 +255,7 @@ class Writer(Database):
                 raise
             except Exception as exc:
                 savepoint.rollback()
-                result = self._refused(connection, operation, exc)
+                result = self._row_error(connection, operation, exc)
             else:
                 savepoint.commit()
             results.append(result)
@@ -281,11 +281,11 @@ class Writer(Database):
             left = [draw for draw in left if turn[draw.run] is not draw]
         results: list[Any] = [None] * len(appends)
         values: list[tuple[Any, ...]] = []
-        written: list[Row] = []
+        new_rows: list[Row] = []
         for draw in draws:
             if draw.next_seq is None:
                 for i in draw.members:
-                    results[i] = self._not_drawn(connection, draw.run, draw.epoch)
+                    results[i] = self._draw_error(connection, draw.run, draw.epoch)
                 continue
             seq = draw.next_seq - draw.k
             for i in draw.members:
@@ -295,9 +295,9 @@ class Writer(Database):
                     values.append(row.checked_values(draw.run, seq))
                     seq += 1
                 results[i] = tuple(range(first, seq))
-                written += append.new
+                new_rows += append.new
         self._insert_shared(connection, {name: data for append in appends for name, data in append.shared.items()})
-        self._insert_large(connection, written)
+        self._insert_large(connection, new_rows)
         if values:
             self._insert_events(connection, values)
         return results
@@ -338,39 +338,39 @@ class Writer(Database):
     def _blob_insert(self) -> Any:
         insert = self._insert(blobs).values(touched=self._now())
         # The content of a given file that a run makes itself is a blob like any other from then on.
-        made = (blobs.c.media_type == GIVEN) & (insert.excluded.media_type != GIVEN)
-        kind = case((made, insert.excluded.media_type), else_=blobs.c.media_type)
+        is_made = (blobs.c.media_type == TASK_FILE) & (insert.excluded.media_type != TASK_FILE)
+        kind = case((is_made, insert.excluded.media_type), else_=blobs.c.media_type)
         return insert.on_conflict_do_update(
             index_elements=[blobs.c.sha256],
             set_={"touched": self._now(), "media_type": kind},
-            where=or_(self._stale, made),
+            where=or_(self._stale, is_made),
         )
 
-    def _not_drawn(self, connection: Connection, run: str, epoch: int | None) -> AgentOrchestraError:
+    def _draw_error(self, connection: Connection, run: str, epoch: int | None) -> AgentOrchestraError:
         job = self._job(connection, run)
         if job is None or epoch is None:
             return rows.unknown_run(run)
-        return rows.fenced(run, epoch, job.epoch, job.owner)
+        return rows.fence_error(run, epoch, job.epoch, job.owner)
 
-    def _refused(self, connection: Connection, operation: Operation, exc: Exception) -> Exception:
+    def _row_error(self, connection: Connection, operation: Operation, exc: Exception) -> Exception:
         """Return why the database refused a single operation."""
         if isinstance(exc, self._integrity) and operation.run is not None:
             first = connection.execute(select(runs.c.next_seq).where(runs.c.id == operation.run)).scalar() or 1
             seen: set[tuple[str, int, int, str]] = set()
             for seq, row in enumerate(operation.new, first):
                 key = row.key(seq)
-                there = select(events.c.seq).where(
+                query = select(events.c.seq).where(
                     events.c.run == operation.run,
                     events.c.branch == key[0],
                     events.c.n == key[1],
                     events.c.attempt == key[2],
                     events.c.type == key[3],
                 )
-                if key in seen or connection.execute(there).first() is not None:
+                if key in seen or connection.execute(query).first() is not None:
                     error = rows.duplicate(operation.run, key)
                     error.__cause__ = exc
                     return error
                 seen.add(key)
-        translated = self._translate(exc)
-        translated.__cause__ = exc
-        return translated
+        refusal = self._translate(exc)
+        refusal.__cause__ = exc
+        return refusal

@@ -17,27 +17,13 @@ from agentorchestra.core.names import did_you_mean
 from agentorchestra.core.spec import RunResult
 from agentorchestra.tea.calling.tool import Tool
 from agentorchestra.tea.registry.context import ContextManager
-from agentorchestra.tea.registry.kind import Made
 from agentorchestra.tea.registry.kinds import EnvironmentFactory
-from agentorchestra.tea.registry.registration import warn_undeclared
 
 _ENCODER = json.JSONEncoder(default=str)
 
 
 class TCPServer(ContextManager[Tool[..., Any]]):
-    """The Tool Context Protocol (000, definition 4).
-
-    Attributes:
-        warns: whether it warns of tools that do not say what they touch.
-    """
-
-    warns = True
-
-    def _identify(self, name: str, component: Tool[..., Any], made: Made | None = None) -> tuple[str, Made | None]:
-        """Return the identity of a tool that is registered; each comes here once."""
-        if self.warns:
-            warn_undeclared(component)
-        return super()._identify(name, component, made)
+    """The Tool Context Protocol (000, definition 4)."""
 
     async def invoke(
         self, name: str, arguments: Mapping[str, JsonValue] | None = None, *, version: str | None = None
@@ -54,11 +40,11 @@ class TCPServer(ContextManager[Tool[..., Any]]):
             UnknownComponentError, VersionError, NotAllowedError.
         """
         await self.access.ready()
-        if version is not None and self.config(name, version).state == "archived":
+        if version is not None and self.stock.config(name, version).state == "archived":
             raise LifecycleError(
                 f"the tool {name}@{version} is archived: it can be read and not called; restore another"
             )
-        return await self.access.invoke_tool(await self.version(name, version), _arguments(arguments))
+        return await self.access.invoke_tool(await self.stock.version(name, version), _arguments(arguments))
 
 
 class ECPServer(ContextManager[EnvironmentFactory]):
@@ -71,7 +57,7 @@ class ECPServer(ContextManager[EnvironmentFactory]):
             UnknownComponentError: for an environment or action that is not there.
         """
         await self.access.ready()
-        actions = [operation.name for operation in self._version(name, None).config.operations]
+        actions = [operation.name for operation in self.stock.entry(name, None).config.operations]
         if action not in actions:
             guess = did_you_mean(str(action), actions, f"its actions: {', '.join(actions) or 'none'}")
             raise UnknownComponentError(f"the environment {name!r} has no action {reprlib.repr(action)}; {guess}")
@@ -79,7 +65,7 @@ class ECPServer(ContextManager[EnvironmentFactory]):
 
     async def state(self, name: str) -> tuple[Block, ...]:
         await self.access.ready()
-        self.history(name)
+        self.stock.history(name)
         return await self.access.state_of(name)
 
 
@@ -91,7 +77,7 @@ class ACPServer(ContextManager[Any]):
         if not isinstance(task, str):
             raise UsageError(f"the task is {reprlib.repr(task)}; give text")
         await self.access.ready()
-        self.config(name)
+        self.stock.config(name)
         return await self.access.invoke_agent(name, task, options)
 
 

@@ -44,9 +44,6 @@ NEAR = 2  # lines or rows by which a place may be off
 MOST_SEARCHED = 1_000_000  # characters of a text in which a quote without a place is looked for
 
 
-# --- the comparison ---------------------------------------------------------------------------------------------------
-
-
 def squeeze(text: str) -> str:
     """Return the text with every run of white space as one space."""
     return " ".join(text.split())
@@ -263,9 +260,6 @@ def _plain(text: str) -> _Plain:
         before = token[-1]
         words += token[-1].isalnum()
     return _Plain("".join(parts), bytes(marks), words, starts, lines)
-
-
-# --- places -----------------------------------------------------------------------------------------------------------
 
 
 def place_text(document: Document, place: Place) -> Iterator[str]:

@@ -222,9 +222,6 @@ def _goes_on(document: TextDocument | PdfDocument, stretch: Place) -> bool:
     return stretch.last_char < length(document, stretch.first)
 
 
-# --- documents with parts -------------------------------------------------------------------------------------------
-
-
 def _read_parts(file: str, document: PartsDocument, path: str, request: Asked) -> list[Block]:
     source = Source(kind=request.kind, ref=file)
     overview = f"{place_in(file, path) if path else file} has {listing(document, path)}"
@@ -272,9 +269,6 @@ def extent_of(document: Document) -> str:
     columns = [f"columns: {', '.join(names[:_LIST_LENGTH])}{more}"] if names else []
     extras = [f"with {', '.join(kinds)}"] if kinds else []
     return "; ".join([contents(document), *columns, *extras])
-
-
-# --- parts ----------------------------------------------------------------------------------------------------------
 
 
 def _extent(document: Leaf) -> Place:
@@ -331,9 +325,6 @@ def contents(document: Document, path: str = "") -> str:
     return str(whole)
 
 
-# --- tables ---------------------------------------------------------------------------------------------------------
-
-
 def _table(name: str, table: TableDocument, place: Place, path: str, request: Asked) -> _Read:
     """Return rows or cells of a table in one block, what else is to be known of them, and how to read on."""
     view = table_view(table, place, max(min(request.limit, TABLE_CHARS), _LEAST_TABLE))
@@ -350,9 +341,6 @@ def _table(name: str, table: TableDocument, place: Place, path: str, request: As
         ways = " and ".join(repr(place_in(path, str(area))) for area in view.rest)
         notes.append(note(f"The table has {contents(table)}. Read on with part={ways}.", outside=bool(path)))
     return _Read(blocks, notes, ends=not view.rest)
-
-
-# --- pictures and recordings ----------------------------------------------------------------------------------------
 
 
 async def show(ctx: RunContext[Any], ref: FileRef, member: tuple[str, ...], media_type: str, part: str) -> ToolResult:
@@ -402,9 +390,6 @@ async def _frames(ctx: RunContext[Any], ref: FileRef, member: tuple[str, ...], p
 async def _medium(ctx: RunContext[Any], name: str, data: bytes, media_type: str, source: Source) -> MediaBlock:
     artifact = await ctx.artifact(name, data, media_type)
     return MediaBlock(sha256=artifact.sha256, media_type=media_type, name=name, size=len(data), source=source)
-
-
-# --- short files whole ----------------------------------------------------------------------------------------------
 
 
 async def shown_whole(ctx: RunContext[Any], index: PassageIndex, chars: int, pictures: int, *, new: bool) -> ToolResult:

@@ -520,9 +520,6 @@ def _checker() -> str:
         return ""
 
 
-# --- files on their way to another machine --------------------------------------------------------------------------
-
-
 Opener = Callable[[FileRef], contextlib.AbstractContextManager[IO[bytes]]]  # opens a file that came from elsewhere
 
 

@@ -150,9 +150,6 @@ def _uneven(table: TableDocument, rows: Sequence[int]) -> Iterator[str]:
             yield f"{subject} {have} {word} than the {usual} cells of row 1"
 
 
-# --- rows as they are found and quoted ------------------------------------------------------------------------------
-
-
 def row_text(table: TableDocument, row: int, first: int = 1, last: int | None = None) -> str:
     """Return a row as `A7 country: Kenya; B7 year: 1952`, without empty cells; a header as `A1: country; B1: year`."""
     return _labels(table, row, first, last, with_names=row >= table.first_row)
@@ -203,9 +200,6 @@ def table_forms(table: TableDocument, place: Place) -> list[str]:
         "\n".join(_labels(table, row, first, last, with_names=True) for row in rows if row < table.first_row),
         *filter(None, (traits_text(table.traits, cells),)),
     ]
-
-
-# --- traits ---------------------------------------------------------------------------------------------------------
 
 
 def traits_text(traits: Iterable[Trait], place: Place, most_comment: int | None = None) -> str:

@@ -43,7 +43,7 @@ class ReadLimits:
 
 
 LIMITS = ReadLimits()
-_ENDING_S = 1.0  # how long the end of a worker is waited for; it may only just have been asked for
+_ENDING_S = 10.0  # how long the end of a killed worker is waited for; a busy machine takes a while to end it
 _NO_STATUS = 256  # no status of a process: the one that forks has ended
 _COMMAND = (sys.executable, "-P", str(Path(__file__).with_name("_worker.py")))
 
@@ -82,14 +82,16 @@ def run(request: Request, limits: ReadLimits) -> tuple[dict[str, Any], bytes]:
 async def run_async(request: Request, limits: ReadLimits) -> tuple[dict[str, Any], bytes]:
     """Do as `run` for a caller with an event loop; when it is cancelled, no process is left."""
     with tempfile.NamedTemporaryFile() as out:
-        forker, name, ending = await asyncio.to_thread(_start, request, limits, out.name)
-        waiting = asyncio.wrap_future(ending)
+        starting = asyncio.create_task(asyncio.to_thread(_start, request, limits, out.name))
         try:
             async with asyncio.timeout(limits.seconds):
-                status = await asyncio.shield(waiting)
+                _, _, ending = await asyncio.shield(starting)
+                status = await asyncio.shield(asyncio.wrap_future(ending))
         except TimeoutError:
             raise refusal(request.path, "time", "", limits) from None
         finally:
+            forker, name, ending = await starting  # a thread goes on when its caller is cancelled
+            waiting = asyncio.wrap_future(ending)
             if not ending.done():
                 forker.tell({"kill": name})
                 await asyncio.wait([waiting], timeout=_ENDING_S)

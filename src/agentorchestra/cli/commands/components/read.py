@@ -58,7 +58,7 @@ async def list_(kind: str | None, under: str | None, as_json: bool, folder: Path
         for what, server in servers(workspace, kind).items():
             names = await server.list() if within is None else within.get(what, [])
             found += [await server.info(name) for name in names]
-            broken = server.failures().items()
+            broken = server.stock.failures().items()
             failures |= {(what, name): why for name, why in broken if within is None or name in names}
         for note in workspace.components.notes:
             say(clean(f"warning: {note}"))

@@ -67,9 +67,6 @@ def describe_media(data: bytes, media_type: str) -> str:
     return "\n".join([f"{media_type}, {len(data):,} bytes", *lines])
 
 
-# --- pictures -------------------------------------------------------------------------------------------------------
-
-
 def _about_picture(data: bytes) -> list[str]:
     try:
         from PIL import ExifTags, Image
@@ -99,9 +96,6 @@ def _about_picture(data: bytes) -> list[str]:
         raise
     except Exception as error:
         return [f"its size and metadata cannot be read ({type(error).__name__}: {one_line(str(error))})"]
-
-
-# --- recordings -----------------------------------------------------------------------------------------------------
 
 
 def _about_recording(data: bytes, media_type: str) -> list[str]:

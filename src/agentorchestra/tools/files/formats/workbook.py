@@ -162,9 +162,6 @@ def _address(row: int, column: int) -> str:
     return f"{need('openpyxl.utils').get_column_letter(column)}{row}"
 
 
-# --- sheets -----------------------------------------------------------------------------------------------------------
-
-
 class Sheet:
     """One sheet as it is read, row by row, within the bounds of the job."""
 

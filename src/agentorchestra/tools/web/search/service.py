@@ -193,8 +193,6 @@ def of_site(address: str, site: str) -> bool:
     return host == domain or host.endswith(f".{domain}")
 
 
-# -- the days that engines write beside their results, in whatever form ------------------------------------------------
-
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _ISO = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})")
 _CHINESE = re.compile(r"(\d{4})\s*年\s*(\d{1,2})\s*月\s*(\d{1,2})\s*日")

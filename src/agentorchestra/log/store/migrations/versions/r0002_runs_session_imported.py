@@ -34,7 +34,7 @@ def upgrade() -> None:
     connection = op.get_bind()
     runs = sa.table("runs", sa.column("id"), sa.column("manifest"), sa.column("session"))
     set_session = sa.update(runs).where(runs.c.id == sa.bindparam("run")).values(session=sa.bindparam("name"))
-    found = connection.execute(sa.select(runs.c.id, runs.c.manifest).where(runs.c.manifest.like('%"session":"%')))
-    named = [{"run": run, "name": json.loads(manifest).get("session")} for run, manifest in found]
-    if named:
-        connection.execute(set_session, named)
+    rows = connection.execute(sa.select(runs.c.id, runs.c.manifest).where(runs.c.manifest.like('%"session":"%')))
+    sessions = [{"run": run, "name": json.loads(manifest).get("session")} for run, manifest in rows]
+    if sessions:
+        connection.execute(set_session, sessions)
