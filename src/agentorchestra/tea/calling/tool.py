@@ -191,9 +191,9 @@ class Tool(Generic[P, R]):
 
     def without(self, argument: str) -> Tool[P, R]:
         """Return the same tool, shown without an optional argument."""
-        shown = self.schema.parameters
-        properties = {name: one for name, one in shown["properties"].items() if name != argument}
-        return self.with_schema(self.schema.model_copy(update={"parameters": {**shown, "properties": properties}}))
+        parameters = self.schema.parameters
+        properties = {name: schema for name, schema in parameters["properties"].items() if name != argument}
+        return self.with_schema(self.schema.model_copy(update={"parameters": {**parameters, "properties": properties}}))
 
     def with_traits(self, **changes: Any) -> Tool[P, R]:
         """Return the same tool with other traits: which of its variables may be optimised, who may call it."""

@@ -39,7 +39,7 @@ def _form(*names: str) -> dict[str, Any]:
 POINTS = _form("points", "suggestions")  # what a model says of one step
 FUSION = _form("known", "next")  # what a model makes of the long-term memory and what happened since
 NEXT = "\nNext:"  # stands before what is suggested for the next step
-KNOWN = "Long-term memory so far. "  # stands before the long-term memory where a model is asked to fuse it
+FUSION_PREFIX = "Long-term memory so far. "  # stands before the long-term memory where a model is asked to fuse it
 MOST_EARLIER = 200  # events of the session's earlier tasks
 CHARS_OF_WORD = 10  # with room to spare
 SHARE = 6
@@ -69,7 +69,7 @@ class StepMemory:
     )
     _new: list[tuple[Happening, Entry]] = field(default_factory=list, init=False, repr=False)
     _summaries: list[Entry] = field(default_factory=list, init=False, repr=False)
-    _known: list[Entry] = field(default_factory=list, init=False, repr=False)
+    _fusion: list[Entry] = field(default_factory=list, init=False, repr=False)
     _open: list[tuple[Happening, Entry]] = field(default_factory=list, init=False, repr=False)
     _past: dict[str, Entry] = field(default_factory=dict, init=False, repr=False)
     _steps: list[str] = field(default_factory=list, init=False, repr=False)
@@ -81,17 +81,17 @@ class StepMemory:
         earlier = await memory.read(kinds=("event",), limit=MOST_EARLIER) if self.retrieval or self.long_term else []
         if self.long_term:
             fusions = await memory.read(kinds=("long_term",))
-            covered = {ref for one in fusions for ref in one.covers}
+            old_refs = {ref for entry in fusions for ref in entry.covers}
             # Runs of a session at the same time each have one; the next fusion puts them together.
-            self._known = [one for one in fusions if one.ref not in covered]
-            fused_at = max((one.at for one in self._known if one.at is not None), default=None)
-            later = [one for one in earlier if fused_at is None or (one.at is not None and one.at > fused_at)]
-            self._open = [(Happening(one.text, one.trust), one) for one in later]
+            self._fusion = [entry for entry in fusions if entry.ref not in old_refs]
+            fused_at = max((entry.at for entry in self._fusion if entry.at is not None), default=None)
+            later = [entry for entry in earlier if fused_at is None or (entry.at is not None and entry.at > fused_at)]
+            self._open = [(Happening(entry.text, entry.trust), entry) for entry in later]
         if self.retrieval:
-            await self._add(memory, memory.task.text, [one for one in earlier if one.text.startswith(STEP)])
-        told = await self.kept.begin(memory) if self.kept is not None else ()
+            await self._add(memory, memory.task.text, [entry for entry in earlier if entry.text.startswith(STEP)])
+        entries = await self.kept.begin(memory) if self.kept is not None else ()
         await memory.write("event", task_of(memory).text, of=[memory.task])
-        return told
+        return entries
 
     async def step(self, memory: Memory, event: Happening) -> None:
         """Write it down; what is made of it is asked for before the next decision, if there is one."""
@@ -110,23 +110,23 @@ class StepMemory:
     async def recall(self, memory: Memory) -> Sequence[Entry]:
         """Return the long-term memory, the summaries of the last steps, and the past step most like the last one."""
         new, self._new = self._new, []
-        shown: list[Entry] = []
+        entries: list[Entry] = []
         if self.long_term:
-            shown += await self._fused(memory, new)
+            entries += await self._recall_fusion(memory, new)
         if self.summary:
-            shown += await self._summarised(memory, new)
+            entries += await self._summarise(memory, new)
         if self.retrieval:
-            shown += await self._similar(memory, new)
-        return shown
+            entries += await self._similar(memory, new)
+        return entries
 
     # -- summary -------------------------------------------------------------------------------------------------------
 
-    async def _summarised(self, memory: Memory, new: Sequence[tuple[Happening, Entry]]) -> list[Entry]:
+    async def _summarise(self, memory: Memory, new: Sequence[tuple[Happening, Entry]]) -> list[Entry]:
         """Sum up each new step, where a model can be had; return the newest summaries."""
         for event, entry in new:
             material, words = [task_of(memory), event], self._words(memory)
-            said = read_reply(await memory.ask("memory_step", material, schema=POINTS, max_words=words), POINTS)
-            points, suggestions = _listed(said.get("points")), _listed(said.get("suggestions"))
+            reply = read_reply(await memory.ask("memory_step", material, schema=POINTS, max_words=words), POINTS)
+            points, suggestions = _bullets(reply.get("points")), _bullets(reply.get("suggestions"))
             if not points and not suggestions:
                 continue
             if not points or len(points) > len(event.text):
@@ -136,51 +136,51 @@ class StepMemory:
             self._summaries.append(await memory.write("step", points + after, of=[entry]))
         # Steps that the agent still sees are not told a second time, but for what was made of the last one.
         in_view = {*self._in_view(memory)} - {*self._steps[-1:]}
-        shown = [one for one in self._summaries if not in_view.intersection(one.covers)]
-        return [self._current(one) for one in newest(shown, _room(memory))]
+        entries = [entry for entry in self._summaries if not in_view.intersection(entry.covers)]
+        return [self._current(entry) for entry in newest(entries, _room(memory))]
 
     def _in_view(self, memory: Memory) -> list[str]:
         """Return the last steps that stand in the agent's history, at least the last one."""
         return self._steps[max(0, len(self._steps) - max(1, memory.in_view)) :]
 
-    def _current(self, one: Entry) -> Entry:
+    def _current(self, entry: Entry) -> Entry:
         """Return a summary; what was suggested after any step but the last one is past."""
-        past = one.covers != (self._steps[-1],)
-        return one.model_copy(update={"text": one.text.partition(NEXT)[0]}) if past else one
+        past = entry.covers != (self._steps[-1],)
+        return entry.model_copy(update={"text": entry.text.partition(NEXT)[0]}) if past else entry
 
     def _words(self, memory: Memory) -> int:
         return min(self.max_words, _room(memory) // CHARS_OF_WORD)
 
     # -- long term -----------------------------------------------------------------------------------------------------
 
-    async def _fused(self, memory: Memory, new: Sequence[tuple[Happening, Entry]]) -> list[Entry]:
+    async def _recall_fusion(self, memory: Memory, new: Sequence[tuple[Happening, Entry]]) -> list[Entry]:
         """Fuse what is known with what happened since; return it after what it does not hold of earlier tasks yet."""
         self._open += new
         if new:
             await self._fuse(memory)
         earlier = [entry for _, entry in self._open if entry.task]
-        return [_cut(one, _room(memory)) for one in newest([*earlier, *self._known], _room(memory))]
+        return [_cut(entry, _room(memory)) for entry in newest([*earlier, *self._fusion], _room(memory))]
 
     async def _fuse(self, memory: Memory) -> None:
         """Write the fusion down; where none can be had, what is known and what is open stay as they are."""
-        before = [_body(one.text) for one in self._known]
+        before = [_body(fusion.text) for fusion in self._fusion]
         events = newest([event for event, _ in self._open], memory.room - sum(map(len, before)))
-        held = [one.model_copy(update={"text": f"{KNOWN}{one.text}"}) for one in self._known]
-        material: list[Entry | Happening] = [task_of(memory), *held, *events]
+        past = [fusion.model_copy(update={"text": f"{FUSION_PREFIX}{fusion.text}"}) for fusion in self._fusion]
+        material: list[Entry | Happening] = [task_of(memory), *past, *events]
         words = self._words(memory)
-        said = read_reply(await memory.ask("memory_fusion", material, schema=FUSION, max_words=words), FUSION)
-        known, after = _listed(said.get("known")), _listed(said.get("next"))
-        if not known:
+        reply = read_reply(await memory.ask("memory_fusion", material, schema=FUSION, max_words=words), FUSION)
+        facts, after = _bullets(reply.get("known")), _bullets(reply.get("next"))
+        if not facts:
             return
-        originals = "\n".join([*before, *(one.text for one in events)])
-        if len(known) > len(originals):
-            known = originals  # what is longer than that fuses nothing
+        originals = "\n".join([*before, *(event.text for event in events)])
+        if len(facts) > len(originals):
+            facts = originals  # what is longer than that fuses nothing
         # In the words of the task: a model that has read pages does not say what the agent is after.
         objective = " ".join(memory.task.text.split())[: _room(memory) // 4]
-        text = f"Objective: {objective}\n{known}" + (f"{NEXT}\n{after}" if after else "")
+        text = f"Objective: {objective}\n{facts}" + (f"{NEXT}\n{after}" if after else "")
         if len(text) > _room(memory):
             return  # nothing is cut off from it
-        self._known = [await memory.write("long_term", text, of=[*self._known, *(entry for _, entry in self._open)])]
+        self._fusion = [await memory.write("long_term", text, of=[*self._fusion, *(entry for _, entry in self._open)])]
         self._open = []
 
     # -- retrieval -----------------------------------------------------------------------------------------------------
@@ -191,21 +191,21 @@ class StepMemory:
             await self._add(memory, event.text, [entry])
         query, vector = self._last
         among = frozenset(self._past).difference(self._in_view(memory))
-        found = self._index.search(query, limit=1, among=among, vector=vector)
-        return [_cut(self._past[one.key], _room(memory)) for one in found]
+        matches = self._index.search(query, limit=1, among=among, vector=vector)
+        return [_cut(self._past[match.key], _room(memory)) for match in matches]
 
     async def _add(self, memory: Memory, query: str, entries: Sequence[Entry]) -> None:
         """Take entries in, and `query` as what is looked for from now on."""
         query = query[:LONGEST_ENTRY]
-        texts = [*dict.fromkeys([query, *(one.text for one in entries)])]
+        texts = [*dict.fromkeys([query, *(entry.text for entry in entries)])]
         vectors = dict(zip(texts, await memory.embed(texts), strict=False))
         self._last = (query, vectors.get(query))
-        for one in entries:
-            self._past[one.ref] = one
+        for entry in entries:
+            self._past[entry.ref] = entry
             try:
-                self._index.add(one.ref, Described("", one.text), vectors.get(one.text))
+                self._index.add(entry.ref, Described("", entry.text), vectors.get(entry.text))
             except ValueError:  # a vector of another length than those before: words find it
-                self._index.add(one.ref, Described("", one.text))
+                self._index.add(entry.ref, Described("", entry.text))
 
 
 def _room(memory: Memory) -> int:
@@ -213,14 +213,14 @@ def _room(memory: Memory) -> int:
     return min(LONGEST_ENTRY, memory.room // SHARE)
 
 
-def _cut(one: Entry, most: int) -> Entry:
-    return one if len(one.text) <= most else one.model_copy(update={"text": f"{one.text[: most - 1]}…"})
+def _cut(entry: Entry, most: int) -> Entry:
+    return entry if len(entry.text) <= most else entry.model_copy(update={"text": f"{entry.text[: most - 1]}…"})
 
 
-def _listed(said: Any) -> str:
+def _bullets(value: Any) -> str:
     """Return the texts of a list, a line each; "" for none."""
-    lines = (" ".join(str(one).split()) for one in (said if isinstance(said, list) else ()))
-    return "\n".join(f"- {one}" for one in lines if one)
+    lines = (" ".join(str(element).split()) for element in (value if isinstance(value, list) else ()))
+    return "\n".join(f"- {line}" for line in lines if line)
 
 
 def _body(text: str) -> str:

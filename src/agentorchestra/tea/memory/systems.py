@@ -27,9 +27,9 @@ class Window:
     description: str = "Tells an agent the last events of its earlier tasks in the session, as they were."
 
     async def begin(self, memory: Memory) -> Sequence[Entry]:
-        told = await memory.read(kinds=("event",), limit=self.size)
+        entries = await memory.read(kinds=("event",), limit=self.size)
         await memory.write("event", _task(memory).text, of=[memory.task])
-        return told
+        return entries
 
     async def step(self, memory: Memory, event: Happening) -> None:
         await memory.write("event", event.text, of=[event])
@@ -60,13 +60,13 @@ class Summary:
 
     async def begin(self, memory: Memory) -> Sequence[Entry]:
         """The summary and the events that it does not cover."""
-        held = await memory.read(kinds=("summary", "event"), limit=200)
-        self._summary = next((one for one in reversed(held) if one.kind == "summary"), None)
-        covered = {ref for one in held if one.kind == "summary" for ref in one.covers}
-        self._open = [one for one in held if one.kind == "event" and one.ref not in covered]
-        told = [*([self._summary] if self._summary else []), *self._open]
+        entries = await memory.read(kinds=("summary", "event"), limit=200)
+        self._summary = next((entry for entry in reversed(entries) if entry.kind == "summary"), None)
+        old_refs = {ref for entry in entries if entry.kind == "summary" for ref in entry.covers}
+        self._open = [entry for entry in entries if entry.kind == "event" and entry.ref not in old_refs]
+        context = [*([self._summary] if self._summary else []), *self._open]
         await self._keep(memory, _task(memory))
-        return told
+        return context
 
     async def step(self, memory: Memory, event: Happening) -> None:
         await self._keep(memory, event)
@@ -76,11 +76,11 @@ class Summary:
 
     async def _keep(self, memory: Memory, event: Happening) -> None:
         self._open.append(await memory.write("event", event.text, of=[event]))
-        if sum(len(one.text) for one in self._open) <= self.most_chars:
+        if sum(len(entry.text) for entry in self._open) <= self.most_chars:
             return
         before = [self._summary] if self._summary else []
         # Of more than a model has room for the newest: where none could be asked for a while, much lies open.
-        material = [*before, *newest(self._open, max(0, memory.room - sum(len(one.text) for one in before)))]
+        material = [*before, *newest(self._open, max(0, memory.room - sum(len(entry.text) for entry in before)))]
         text = await memory.ask("memory_summary", material, agent=memory.agent, max_words=self.max_words)
         if text:
             self._summary = await memory.write("summary", text, of=[*before, *self._open])
@@ -120,9 +120,9 @@ class Insights:
     _events: list[Entry] = field(default_factory=list, init=False, repr=False)
 
     async def begin(self, memory: Memory) -> Sequence[Entry]:
-        told = await memory.read(memory.task.text, kinds=("summary", "insight"), limit=self.most_told)
+        entries = await memory.read(memory.task.text, kinds=("summary", "insight"), limit=self.most_told)
         await self.step(memory, _task(memory))
-        return told
+        return entries
 
     async def step(self, memory: Memory, event: Happening) -> None:
         self._events.append(await memory.write("event", event.text, of=[event]))
@@ -130,14 +130,14 @@ class Insights:
     async def end(self, memory: Memory, event: Happening) -> None:
         await self.step(memory, event)
         material = newest(self._events, min(self.most_chars, memory.room))
-        said = await memory.ask("memory_insights", material, agent=memory.agent, most=self.most_kept)
+        reply = await memory.ask("memory_insights", material, agent=memory.agent, most=self.most_kept)
         try:
-            found: Any = read_output(said, INSIGHTS)
+            output: Any = read_output(reply, INSIGHTS)
         except OutputError:
             # What was asked and what came of it is known without a model.
-            found = {"summary": f"{self._events[0].text}\n{event.text}", "insights": []}
-        await memory.write("summary", found["summary"], of=material)
-        for text in found["insights"][: self.most_kept]:
+            output = {"summary": f"{self._events[0].text}\n{event.text}", "insights": []}
+        await memory.write("summary", output["summary"], of=material)
+        for text in output["insights"][: self.most_kept]:
             await memory.write("insight", text, of=material)
 
 

@@ -50,7 +50,7 @@ LESSONS: dict[str, Any] = {
 }
 """What a model says of a task that has ended."""
 
-TOLD = "(told) "  # stands before what the agent was told at the beginning of the task
+TOLD_MARK = "(told) "  # stands before what the agent was told at the beginning of the task
 EARLIER = " (before it was known as: "  # stands between an insight and the one that it contradicts
 
 
@@ -90,34 +90,34 @@ class WorkflowMemory:
     _open: list[Entry] = field(default_factory=list, init=False, repr=False)
     _parts: list[Entry] = field(default_factory=list, init=False, repr=False)
     _not_before: int = field(default=0, init=False, repr=False)
-    _told: list[Entry] = field(default_factory=list, init=False, repr=False)
+    _hints: list[Entry] = field(default_factory=list, init=False, repr=False)
 
     async def begin(self, memory: Memory) -> Sequence[Entry]:
         """What the session's last tasks came to, and the insights of the workspace that fit the task."""
-        held = await memory.read(kinds=("summary",), limit=4 * self.most_summaries)
-        parts = {ref for one in held for ref in one.covers}
-        summaries = [one for one in held if one.ref not in parts][-self.most_summaries :]
-        told: list[Entry] = []
+        past = await memory.read(kinds=("summary",), limit=4 * self.most_summaries)
+        parts = {ref for entry in past for ref in entry.covers}
+        summaries = [entry for entry in past if entry.ref not in parts][-self.most_summaries :]
+        hints: list[Entry] = []
         fitting = await memory.read(
             memory.task.text, kinds=("insight",), scope=self._scope(memory), limit=self.most_told
         )
-        for one in sorted(fitting, key=lambda one: one.misled > 0):  # what misled nobody comes first
-            if sum(len(each.text) + len(each.why) for each in [*told, one]) <= self.told_chars:
-                told.append(one)
-        self._told = told
+        for insight in sorted(fitting, key=lambda entry: entry.misled > 0):  # what misled nobody comes first
+            if sum(len(hint.text) + len(hint.why) for hint in [*hints, insight]) <= self.told_chars:
+                hints.append(insight)
+        self._hints = hints
         await self._keep(memory, memory.task._replace(text=f"Task: {memory.task.text}"))
-        return [*summaries, *told]
+        return [*summaries, *hints]
 
     async def step(self, memory: Memory, event: Happening) -> None:
         await self._keep(memory, event)
-        why = self._why(memory, event)
-        if not why:
+        reason = self._reason(memory, event)
+        if not reason:
             return
         material = newest(self._open, memory.room)
-        values = {"agent": memory.agent, "max_words": self.max_words, "may_wait": why != "size"}
-        said = _read(await memory.ask("memory_part", material, schema=PART, **values), PART)
-        text = str(said.get("summary") or "").strip()
-        if not text or (said.get("not_yet") and why != "size"):
+        values = {"agent": memory.agent, "max_words": self.max_words, "may_wait": reason != "size"}
+        reply = _read(await memory.ask("memory_part", material, schema=PART, **values), PART)
+        text = str(reply.get("summary") or "").strip()
+        if not text or (reply.get("not_yet") and reason != "size"):
             self._not_before = len(self._open) + self.goal_events
             return
         self._parts.append(await memory.write("summary", text, of=self._open))
@@ -127,73 +127,73 @@ class WorkflowMemory:
         await self._keep(memory, event)
         material = newest([*self._parts, *self._open], memory.room)
         about = f"{memory.task.text}\n{event.text}"
-        found = await memory.read(about, kinds=("insight",), scope=self._scope(memory), limit=2 * self.most_told)
-        known = self._known(found, memory.room // 2)
-        told = {one.ref for one in self._told}
-        numbered = [
-            one.model_copy(update={"text": f"[{n}] {TOLD if one.ref in told else ''}{one.text}"})
-            for n, one in enumerate(known, start=1)
+        matches = await memory.read(about, kinds=("insight",), scope=self._scope(memory), limit=2 * self.most_told)
+        pool = self._candidates(matches, memory.room // 2)
+        refs = {hint.ref for hint in self._hints}
+        listing = [
+            entry.model_copy(update={"text": f"[{n}] {TOLD_MARK if entry.ref in refs else ''}{entry.text}"})
+            for n, entry in enumerate(pool, start=1)
         ]
-        values = {"agent": memory.agent, "most": self.most_kept, "known": len(known)}
-        said = _read(await memory.ask("memory_lessons", [*numbered, *material], schema=LESSONS, **values), LESSONS)
-        if not said:  # what was asked and what came of it is known without a model
-            said = {"summary": about, "insights": []}
+        values = {"agent": memory.agent, "most": self.most_kept, "known": len(pool)}
+        reply = _read(await memory.ask("memory_lessons", [*listing, *material], schema=LESSONS, **values), LESSONS)
+        if not reply:  # what was asked and what came of it is known without a model
+            reply = {"summary": about, "insights": []}
         # The model read what is remembered too, so what it says is trusted no further than that.
-        made_of: list[Entry | Happening] = [*material, *(Happening(one.text, one.trust) for one in known)]
-        await memory.write("summary", said["summary"], of=made_of)
-        used = await self._learn(memory, said["insights"][: self.most_kept], known, made_of)
-        for one in said.get("misled", ())[: self.most_told]:
-            wrong = [each for each in _numbered(one["number"], known) if each in self._told and each.ref not in used]
+        made_of: list[Entry | Happening] = [*material, *(Happening(entry.text, entry.trust) for entry in pool)]
+        await memory.write("summary", reply["summary"], of=made_of)
+        used = await self._learn(memory, reply["insights"][: self.most_kept], pool, made_of)
+        for case in reply.get("misled", ())[: self.most_told]:
+            wrong = [hint for hint in _by_number(case["number"], pool) if hint in self._hints and hint.ref not in used]
             if wrong:
                 used.add(wrong[0].ref)
-                await memory.write("insight", one["why"].strip()[: self.longest], of=made_of, against=wrong)
+                await memory.write("insight", case["why"].strip()[: self.longest], of=made_of, against=wrong)
 
-    def _known(self, found: Sequence[Entry], room: int) -> list[Entry]:
+    def _candidates(self, matches: Sequence[Entry], room: int) -> list[Entry]:
         """What was told, then what else fits what happened, as far as there is room beside what happened."""
-        known: list[Entry] = []
-        for one in {one.ref: one for one in (*self._told, *found)}.values():
-            chars = sum(len(each.text) + len(each.why) for each in [*known, one])
-            if len(known) < 2 * self.most_told and chars <= room:
-                known.append(one)
-        return known
+        pool: list[Entry] = []
+        for insight in {entry.ref: entry for entry in (*self._hints, *matches)}.values():
+            chars = sum(len(entry.text) + len(entry.why) for entry in [*pool, insight])
+            if len(pool) < 2 * self.most_told and chars <= room:
+                pool.append(insight)
+        return pool
 
     async def _learn(
         self,
         memory: Memory,
-        said: Sequence[dict[str, Any]],
-        known: Sequence[Entry],
+        lessons: Sequence[dict[str, Any]],
+        pool: Sequence[Entry],
         made_of: Sequence[Entry | Happening],
     ) -> set[str]:
         """Write insights down, each with what it says of earlier ones; the references of these."""
-        texts = [one["text"].strip()[: self.longest] for one in said]
-        near: list[Entry] = [*known]
+        texts = [lesson["text"].strip()[: self.longest] for lesson in lessons]
+        near: list[Entry] = [*pool]
         if texts:  # what the model did not see, or did not see to be the same
-            found = await memory.read(
+            matches = await memory.read(
                 " ".join(texts), kinds=("insight",), scope=self._scope(memory), limit=4 * self.most_told
             )
-            near += [one for one in found if one.ref not in {each.ref for each in known}]
+            near += [entry for entry in matches if entry.ref not in {insight.ref for insight in pool}]
         done: set[str] = set()
         used: set[str] = set()
-        for text, one in zip(texts, said, strict=True):
+        for text, lesson in zip(texts, lessons, strict=True):
             if not text or _plain(text) in done:
                 continue
             done.add(_plain(text))
-            wrong = _numbered(one.get("instead_of"), known)
-            same = [] if wrong else _numbered(one.get("same"), known)
-            same += [each for each in near if each not in [*same, *wrong] and _plain(each.text) == _plain(text)]
+            wrong = _by_number(lesson.get("instead_of"), pool)
+            same = [] if wrong else _by_number(lesson.get("same"), pool)
+            same += [entry for entry in near if entry not in [*same, *wrong] and _plain(entry.text) == _plain(text)]
             if wrong:
                 text += f"{EARLIER}{wrong[0].text.partition(EARLIER)[0]})"
-            used |= {each.ref for each in [*same, *wrong]}
+            used |= {entry.ref for entry in [*same, *wrong]}
             await memory.write("insight", text, of=[*made_of, *same], same=same, instead_of=wrong)
         return used
 
     async def _keep(self, memory: Memory, event: Happening) -> None:
         self._open.append(await memory.write("event", event.text, of=[event]))
 
-    def _why(self, memory: Memory, event: Happening) -> str:
+    def _reason(self, memory: Memory, event: Happening) -> str:
         if len(self._open) < self._not_before:
             return ""
-        if sum(len(one.text) for one in self._open) > min(self.open_chars, memory.room):
+        if sum(len(entry.text) for entry in self._open) > min(self.open_chars, memory.room):
             return "size"
         if len(self._open) >= self.open_events:
             return "many"
@@ -203,9 +203,9 @@ class WorkflowMemory:
         return "workspace" if memory.leads else "own"
 
 
-def _numbered(number: int | None, known: Sequence[Entry]) -> list[Entry]:
+def _by_number(number: int | None, pool: Sequence[Entry]) -> list[Entry]:
     """What a model means by a number, nothing where it means nothing that it was shown."""
-    return [known[number - 1]] if number is not None and 0 < number <= len(known) else []
+    return [pool[number - 1]] if number is not None and 0 < number <= len(pool) else []
 
 
 def _plain(text: str) -> str:
