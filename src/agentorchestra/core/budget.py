@@ -55,7 +55,7 @@ class Usage(BaseModel, frozen=True):
         """True if it holds attempts of which nobody knows what they cost."""
         return self.uncertain_tokens > 0 or self.uncertain_usd != 0.0
 
-    def charged(self, unknown_usd: float = 0.0) -> Bound:
+    def charge(self, unknown_usd: float = 0.0) -> Bound:
         """Return what a budget counts: what was or may have been paid; `unknown_usd` for a cost without a price."""
         dollars = unknown_usd if self.cost_usd is None else self.cost_usd
         return Bound(tokens=self.tokens + self.uncertain_tokens, cost_usd=dollars + (self.uncertain_usd or 0.0))

@@ -237,7 +237,7 @@ class Ledger:
 
     def spent_under(self, branch: str) -> Bound:
         """Return what the subtree of a branch has spent, uncertain attempts at their bound."""
-        costs = [usage.charged() for key, usage in self.spent if within(key.branch, branch)]
+        costs = [usage.charge() for key, usage in self.spent if within(key.branch, branch)]
         costs += [cost for key, cost in self.open_bounds() if within(key.branch, branch)]
         steps = sum(within(key.branch, branch) for key in self.decisions)
         return sum(costs, Bound(steps=steps))

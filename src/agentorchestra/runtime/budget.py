@@ -222,11 +222,11 @@ class Hold:
         if usage is NO_USAGE and not steps and self._bound is NO_COST:
             self._open = False
             return
-        self._close(usage.charged(self._bound.cost_usd) + Bound(steps=steps))
+        self._close(usage.charge(self._bound.cost_usd) + Bound(steps=steps))
 
     def affords(self, usage: Usage) -> bool:
         """Return True if the limits have room for a further attempt after one that cost so much."""
-        more = usage.charged() + self._bound
+        more = usage.charge() + self._bound
         for node in self._node.chain():
             for resource in ("tokens", "cost_usd"):
                 limit = getattr(node.limits, resource)
@@ -236,7 +236,7 @@ class Hold:
 
     def charge(self, usage: Usage) -> None:
         """Count what a failed attempt cost, or may have cost; the hold stays for the next one."""
-        cost = usage.charged()
+        cost = usage.charge()
         if cost != NO_COST:
             for node in self._node.chain():
                 node.spent = node.spent + cost
