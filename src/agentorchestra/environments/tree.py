@@ -140,7 +140,7 @@ class Tree:
         if not self.root.is_dir():
             had, self._listings = bool(self._listings), {}
             return had
-        changed = self._changes.taken() if self._count >= WORTH and self._watched else None
+        changed = self._changes.take() if self._count >= WORTH and self._watched else None
         if changed is None or everything or not self._listings:
             before, self._listings = self._listings, {}
             with opened(self.root) as at:
