@@ -45,7 +45,7 @@ def test_the_number_of_processes_is_held_by_the_kernel() -> None:
     assert int(outside.stdout) == 60
     group = new_group(64 * MIB, 10)
     assert group is not None
-    inside = subprocess.run(group.entered(command), capture_output=True, text=True, check=False, start_new_session=True)
+    inside = subprocess.run(group.inside(command), capture_output=True, text=True, check=False, start_new_session=True)
     paths = [one.path for one in group.places.values()]
     group.remove()
     assert 0 < int(inside.stdout) < 20, inside
@@ -82,8 +82,8 @@ def test_a_process_is_in_one_group_of_version_2_and_in_one_of_each_kind_of_versi
     group = Group({"memory": Place(Path("/one/x"), 2)})
     assert group.elsewhere(other) and not group.elsewhere(one)
     assert not Group({"memory": Place(Path("/one/x"), 1)}).elsewhere(Place(Path("/other"), 1))
-    assert Group({"memory": Place(Path("/a"), 2), "pids": Place(Path("/a"), 2)}).entered(["x"])[3:] == ["/a", "x"]
-    assert Group({"memory": Place(Path("/a"), 1), "pids": Place(Path("/b"), 1)}).entered(["x"])[3:] == ["/a", "/b", "x"]
+    assert Group({"memory": Place(Path("/a"), 2), "pids": Place(Path("/a"), 2)}).inside(["x"])[3:] == ["/a", "x"]
+    assert Group({"memory": Place(Path("/a"), 1), "pids": Place(Path("/b"), 1)}).inside(["x"])[3:] == ["/a", "/b", "x"]
 
 
 @pytest.mark.parametrize("there", [True, False])

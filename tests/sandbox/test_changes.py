@@ -56,15 +56,15 @@ def test_whatever_is_done_to_a_tree_is_told(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
     changes = Changes(tmp_path)
     try:
-        assert changes.taken() is None  # nothing is known before the first question
+        assert changes.take() is None  # nothing is known before the first question
         seen = listed(tmp_path)
         for number in range(60):
             for step in range(chance.randrange(1, 5)):
                 act(tmp_path, chance, 10 * number + step)
-            told, now = changes.taken(), listed(tmp_path)
+            told, now = changes.take(), listed(tmp_path)
             assert told is not None
             assert {path for path in now if now[path] != seen.get(path)} <= told
-            assert changes.taken() == set()
+            assert changes.take() == set()
             seen = now
     finally:
         changes.close()
@@ -74,21 +74,21 @@ def test_whatever_is_done_to_a_tree_is_told(seed: int, tmp_path: Path) -> None:
 def test_each_reader_hears_everything_and_lost_news_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     changes = Changes(tmp_path)
     try:
-        assert changes.taken("a") is None and changes.taken("b") is None
+        assert changes.take("a") is None and changes.take("b") is None
         (tmp_path / "f").write_text("x")
-        assert changes.taken("a") == {""} and changes.taken("a") == set() and changes.taken("b") == {""}
+        assert changes.take("a") == {""} and changes.take("a") == set() and changes.take("b") == {""}
         most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
         for number in range(most // 2 + 10):
             (tmp_path / f"f{number % 2}").write_text(str(number))
-        assert changes.taken("a") is None and changes.taken("b") is None
+        assert changes.take("a") is None and changes.take("b") is None
         (tmp_path / "f").write_text("y")
-        assert changes.taken("a") == {""}
+        assert changes.take("a") == {""}
 
         def full(*_: object) -> int:
             raise OSError(28, "no room for more watches")
 
         (tmp_path / "d").mkdir()
-        monkeypatch.setattr("agentorchestra.sandbox.changes._called", full)
-        assert changes.taken("a") is None and changes.taken("a") is None
+        monkeypatch.setattr("agentorchestra.sandbox.changes._call", full)
+        assert changes.take("a") is None and changes.take("a") is None
     finally:
         changes.close()

@@ -13,7 +13,7 @@ import pytest
 
 from agentorchestra.core.errors import ImageError
 from agentorchestra.sandbox.ground import IMAGE_USER
-from agentorchestra.sandbox.image import read_image, unpacked
+from agentorchestra.sandbox.image import read_image, unpack
 from tests.sandbox.images import Change, add, second, write_image
 
 OWNER = IMAGE_USER if os.geteuid() == 0 else None
@@ -35,7 +35,7 @@ def lower(tar: tarfile.TarFile) -> None:
 def test_every_form_and_every_kind_of_entry(form: str, tmp_path: Path) -> None:
     image = read_image(write_image(tmp_path / "image", (lower, second), form=form))
     assert (image.work, image.user, image.environment) == ("/app", "", {"GREETING": "hello"})
-    root = unpacked(image, tmp_path / "images", OWNER)
+    root = unpack(image, tmp_path / "images", OWNER)
     app = root / "app"
     assert sorted(one.name for one in app.iterdir()) == ["closed", "motd", "old", "run.sh", "same.sh"]
     assert [one.name for one in (app / "old").iterdir()] == ["y"]
@@ -49,7 +49,7 @@ def test_every_form_and_every_kind_of_entry(form: str, tmp_path: Path) -> None:
     ]
     if OWNER is not None:
         assert {one.lstat().st_uid for one in (root / "lib", app, app / "old/y", root / "etc")} == {OWNER}
-    assert unpacked(image, tmp_path / "images", OWNER) == root
+    assert unpack(image, tmp_path / "images", OWNER) == root
     assert [one.name for one in (tmp_path / "images").iterdir()] == [root.name]
     assert (tmp_path / "images").stat().st_mode & 0o777 == 0o700
 
@@ -58,14 +58,14 @@ def test_layers_packed_with_zstd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     zstd = pytest.importorskip("backports.zstd", reason="needs pip install 'agentorchestra[reading]'")
     folder = write_image(tmp_path / "image", (lower, second), pack=zstd.compress)
     image = read_image(folder)
-    assert (unpacked(image, tmp_path / "images", OWNER) / "app/run.sh").read_bytes().startswith(b"#!")
+    assert (unpack(image, tmp_path / "images", OWNER) / "app/run.sh").read_bytes().startswith(b"#!")
     (folder / image.layers[1]).write_bytes((folder / image.layers[1]).read_bytes()[:-9] + b"damaged!!")
     with pytest.raises(ImageError, match="is damaged"):
-        unpacked(image, tmp_path / "others", OWNER)
+        unpack(image, tmp_path / "others", OWNER)
     monkeypatch.setitem(sys.modules, "backports.zstd", None)
     monkeypatch.setitem(sys.modules, "compression.zstd", None)
     with pytest.raises(ImageError, match=r"packed with zstd, which needs `pip install 'agentorchestra\[reading\]'`"):
-        unpacked(image, tmp_path / "others", OWNER)
+        unpack(image, tmp_path / "others", OWNER)
 
 
 def _leads_out(**entry: Any) -> Change:
@@ -91,13 +91,13 @@ def _leads_out(**entry: Any) -> Change:
 def test_what_leads_out_of_the_root_is_refused(entry: dict[str, Any], tmp_path: Path) -> None:
     image = read_image(write_image(tmp_path / "image", (_leads_out(**entry),)))
     with pytest.raises(ImageError, match=r"is refused: .* leads out of its root"):
-        unpacked(image, tmp_path / "images", OWNER)
+        unpack(image, tmp_path / "images", OWNER)
     assert [*(tmp_path / "images").iterdir()] == [] and not (tmp_path / "outside").exists()
 
 
 def test_links_of_an_image_lead_within_it(tmp_path: Path) -> None:
     image = read_image(write_image(tmp_path / "image", (_leads_out(name="up/found", data=b"inside"),)))
-    root = unpacked(image, tmp_path / "images", OWNER)
+    root = unpack(image, tmp_path / "images", OWNER)
     assert (root / "found").read_text() == "inside"
 
     def circle(tar: tarfile.TarFile) -> None:
@@ -106,7 +106,7 @@ def test_links_of_an_image_lead_within_it(tmp_path: Path) -> None:
         add(tar, "a/file")
 
     with pytest.raises(ImageError, match="its links lead in a circle"):
-        unpacked(read_image(write_image(tmp_path / "circle", (circle,))), tmp_path / "images", OWNER)
+        unpack(read_image(write_image(tmp_path / "circle", (circle,))), tmp_path / "images", OWNER)
 
 
 def test_what_is_no_image_for_this_machine_is_refused(tmp_path: Path) -> None:
@@ -134,10 +134,10 @@ def test_a_damaged_image_is_refused(tmp_path: Path) -> None:
     image = read_image(folder)
     (folder / image.layers[1]).write_bytes((folder / image.layers[0]).read_bytes())
     with pytest.raises(ImageError, match=r"is damaged: .* is not what its config names"):
-        unpacked(image, tmp_path / "images", OWNER)
+        unpack(image, tmp_path / "images", OWNER)
     (folder / image.layers[1]).write_bytes((folder / image.layers[0]).read_bytes()[:200])
     with pytest.raises(ImageError, match="is damaged"):
-        unpacked(image, tmp_path / "images", OWNER)
+        unpack(image, tmp_path / "images", OWNER)
     config = next(one for one in (folder / "blobs/sha256").iterdir() if b"diff_ids" in one.read_bytes())
     config.write_bytes(config.read_bytes() + b" ")
     with pytest.raises(ImageError, match="does not have the digest of its name"):

@@ -83,11 +83,11 @@ def test_another_size() -> None:
 
 def test_keys_of_the_cursor_are_sent_as_the_program_wants_them() -> None:
     screen = Screen()
-    assert screen.typed(b"\x1b[Aa\x1b[3~") == b"\x1b[Aa\x1b[3~"
+    assert screen.keys_for(b"\x1b[Aa\x1b[3~") == b"\x1b[Aa\x1b[3~"
     feed(screen, b"\x1b[?1h\x1b=")
-    assert screen.typed(b"\x1b[Aa\x1b[3~\x1b[H") == b"\x1bOAa\x1b[3~\x1bOH"
+    assert screen.keys_for(b"\x1b[Aa\x1b[3~\x1b[H") == b"\x1bOAa\x1b[3~\x1bOH"
     feed(screen, b"\x1b[?1l\x1b>")
-    assert screen.typed(b"\x1b[A") == b"\x1b[A"
+    assert screen.keys_for(b"\x1b[A") == b"\x1b[A"
 
 
 @pytest.mark.parametrize(

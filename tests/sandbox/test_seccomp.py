@@ -17,7 +17,7 @@ from agentorchestra.sandbox.seccomp import filter_for
 from tests.sandbox.support import prints, run
 from tests.support.patience import LONGEST_S
 
-NUMBERS = {name: numbers[0] for name, numbers in seccomp._REFUSED.items()}
+NUMBERS = {name: numbers[0] for name, numbers in seccomp._REFUSALS.items()}
 ASK = """
 import ctypes, json, mmap, os
 libc = ctypes.CDLL(None, use_errno=True)

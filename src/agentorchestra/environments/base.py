@@ -10,8 +10,8 @@ from pathlib import Path
 from agentorchestra.core.errors import SettingsError, ToolError
 from agentorchestra.core.settings import TerminalCopy, TerminalSettings
 from agentorchestra.sandbox.ground import IMAGE_USER, chooses_users
-from agentorchestra.sandbox.image import Image, read_image, unpacked
-from agentorchestra.sandbox.machine import NOBODY, WORK, Machine, host_base
+from agentorchestra.sandbox.image import Image, read_image, unpack
+from agentorchestra.sandbox.machine import NOBODY_UID, WORK, Machine, host_base
 
 _NOT_FOLDERS = ("/dev", "/proc", "/run", "/sys", "/usr")
 _NOT_ON_THE_HOST = (*_NOT_FOLDERS, "/bin", "/etc", "/home", "/lib", "/lib64", "/opt", "/sbin", "/tmp", "/workspace")
@@ -32,7 +32,7 @@ class Base:
         """Return the machine with this layer; an image is unpacked first, or ImageError raised. Blocks."""
         if self.image is None:
             return Machine(layer, work=self.work, environment=self.environment)
-        root = unpacked(self.image, self.images, IMAGE_USER if chooses_users() else None)
+        root = unpack(self.image, self.images, IMAGE_USER if chooses_users() else None)
         user = _number(self.image.user, root)
         return Machine(layer, root, self.work, user, {**self.image.environment, **self.environment})
 
@@ -110,11 +110,11 @@ def _number(user: str, root: Path) -> int:
     if name in ("", "root"):
         return 0
     if name.isdigit():
-        return min(int(name), NOBODY)
+        return min(int(name), NOBODY_UID)
     passwd = root / "etc" / "passwd"
     if passwd.is_file() and not passwd.is_symlink() and not passwd.parent.is_symlink():
         for line in passwd.read_text(errors="replace").splitlines():
             fields = line.split(":")
             if len(fields) > 2 and fields[0] == name and fields[2].isdigit():
-                return min(int(fields[2]), NOBODY)
-    return NOBODY
+                return min(int(fields[2]), NOBODY_UID)
+    return NOBODY_UID

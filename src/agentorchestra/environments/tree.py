@@ -140,7 +140,7 @@ class Tree:
         if not self.root.is_dir():
             was_there, self._listings = bool(self._listings), {}
             return was_there
-        changed = self._changes.taken() if self._count >= WORTH and self._watched else None
+        changed = self._changes.take() if self._count >= WORTH and self._watched else None
         if changed is None or full or not self._listings:
             before, self._listings = self._listings, {}
             with folder_at(self.root) as at:

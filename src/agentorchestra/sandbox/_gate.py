@@ -21,46 +21,46 @@ def serve(listener: socket.socket, path: str) -> None:
     """Pass connections on, both ways, until the sandbox ends."""
     watch = selectors.DefaultSelector()
     watch.register(listener, selectors.EVENT_READ)
-    others: dict[socket.socket, socket.socket] = {}
+    peers: dict[socket.socket, socket.socket] = {}
     while True:
         for key, _ in watch.select():
-            one = key.fileobj
-            assert isinstance(one, socket.socket)
-            if one is listener:
-                accept(listener, path, watch, others)
-            elif one in others:
-                pass_on(one, watch, others)
+            sock = key.fileobj
+            assert isinstance(sock, socket.socket)
+            if sock is listener:
+                accept(listener, path, watch, peers)
+            elif sock in peers:
+                pass_on(sock, watch, peers)
 
 
 def accept(
-    listener: socket.socket, path: str, watch: selectors.BaseSelector, others: dict[socket.socket, socket.socket]
+    listener: socket.socket, path: str, watch: selectors.BaseSelector, peers: dict[socket.socket, socket.socket]
 ) -> None:
     inside, _ = listener.accept()
     outside = socket.socket(socket.AF_UNIX)
     try:
-        if len(others) > 2 * MOST:
+        if len(peers) > 2 * MOST:
             raise OSError("too many connections")
         outside.connect(path)
     except OSError:
         inside.close()
         outside.close()
         return
-    for one, other in ((inside, outside), (outside, inside)):
-        others[one] = other
-        watch.register(one, selectors.EVENT_READ)
+    for sock, other in ((inside, outside), (outside, inside)):
+        peers[sock] = other
+        watch.register(sock, selectors.EVENT_READ)
 
 
-def pass_on(one: socket.socket, watch: selectors.BaseSelector, others: dict[socket.socket, socket.socket]) -> None:
-    other = others[one]
+def pass_on(sock: socket.socket, watch: selectors.BaseSelector, peers: dict[socket.socket, socket.socket]) -> None:
+    other = peers[sock]
     with contextlib.suppress(OSError):
-        data = one.recv(PIECE)
+        data = sock.recv(PIECE)
         if data:
             other.sendall(data)
             return
-    for each in (one, other):  # the proxy ends a connection as a whole
-        watch.unregister(each)
-        del others[each]
-        each.close()
+    for end in (sock, other):  # the proxy ends a connection as a whole
+        watch.unregister(end)
+        del peers[end]
+        end.close()
 
 
 def main() -> None:

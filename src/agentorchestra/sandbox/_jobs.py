@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agentorchestra.sandbox._state import restoring
-    from agentorchestra.sandbox._supervisor import CHUNK, Output, encoded, limited
+    from agentorchestra.sandbox._supervisor import CHUNK, Output, child_setup, encoded
     from agentorchestra.sandbox._terminal import Terminal
 else:  # inside there is nothing but the files beside this one
     from _state import restoring
-    from _supervisor import CHUNK, Output, encoded, limited
+    from _supervisor import CHUNK, Output, child_setup, encoded
     from _terminal import Terminal
 
 RUNNING_JOBS = 32
@@ -66,12 +66,12 @@ class Job:
             self.terminal.close()
 
     def message(self) -> dict[str, Any]:
-        ended = "flood" if self.flooded else "ended" if self.over else "running"
+        state = "flood" if self.flooded else "ended" if self.over else "running"
         return {
             "job": self.number,
             "command": self.text[:1000],
             "pid": self.group,
-            "is": ended,
+            "is": state,
             "exit_code": self.code,
             "screen": self.terminal is not None,
         }
@@ -88,21 +88,21 @@ class Jobs:
         self.jobs: dict[int, Job] = {}
         self.last = int(start["last_job"])
 
-    def note(self, found: list[tuple[int, str]], log: Output) -> None:
+    def note(self, jobs: list[tuple[int, str]], log: Output) -> None:
         """Add the shell's new jobs (process group, text), which belong to the command of this log."""
-        known = self.groups()
-        for group, text in found:
-            if group not in known and alive(group):
+        groups = self.groups()
+        for group, text in jobs:
+            if group not in groups and alive(group):
                 self.add(text, group, log, None)
 
     def groups(self) -> set[int]:
         return {job.group for job in self.jobs.values() if not job.over}
 
     def children(self) -> dict[int, subprocess.Popen[bytes]]:
-        found = [job.child for job in self.jobs.values() if job.child is not None]
-        return {child.pid: child for child in found if child.returncode is None}
+        children = [job.child for job in self.jobs.values() if job.child is not None]
+        return {child.pid: child for child in children if child.returncode is None}
 
-    def flooded(self, log: Output) -> None:
+    def end_flood(self, log: Output) -> None:
         """End the jobs of a log that grew too large."""
         for job in self.jobs.values():
             if job.log is log:
@@ -130,14 +130,14 @@ class Jobs:
         start = self.start
         if apart is not None:
             start = {**start, "limits": {**self.limits, "cpu_seconds": apart}}
-        limit = limited(start, start["own_user"])
+        limit = child_setup(start, start["own_user"])
         terminal = None
         try:
             if message["screen"]:
                 terminal = Terminal(message["size"])
                 reader, child = terminal.end, terminal.start(command, self.work, limit)
             else:
-                reader, child = self.piped(command, limit)
+                reader, child = self.start_piped(command, limit)
         except (OSError, subprocess.SubprocessError) as error:
             if terminal is not None:
                 terminal.close()
@@ -147,7 +147,7 @@ class Jobs:
         self.watch.register(reader, selectors.EVENT_READ)
         return job.message()
 
-    def piped(self, command: list[str], limit: Callable[[], None]) -> tuple[int, subprocess.Popen[bytes]]:
+    def start_piped(self, command: list[str], limit: Callable[[], None]) -> tuple[int, subprocess.Popen[bytes]]:
         """Start a program without input, whose outputs are one pipe; return the end to read from, and the program."""
         reader, writer = os.pipe()
         os.set_blocking(reader, False)
@@ -217,8 +217,8 @@ class Jobs:
         if job is None and 0 < message["job"] <= self.last:
             return {"error": f"job {message['job']} is gone, with the shell it ran in or long ago; start it again"}
         if job is None:
-            known = ", ".join(str(job) for job in self.jobs) or "none"
-            return {"error": f"there is no job {message['job']}; the jobs: {known}"}
+            numbers = ", ".join(str(job) for job in self.jobs) or "none"
+            return {"error": f"there is no job {message['job']}; the jobs: {numbers}"}
         if kind == "look":
             return self.look(job, message)
         if kind == "resize" and job.terminal is not None and job.terminal.end >= 0:
@@ -242,13 +242,13 @@ class Jobs:
         if terminal is None:
             return {"error": f"job {job.number} has no screen"}
         keys = base64.b64decode(message["keys"])
-        taken = terminal.type(keys) if keys and job.reader >= 0 and not job.over else 0
+        count = terminal.type(keys) if keys and job.reader >= 0 and not job.over else 0
         waits = terminal.waits() if job.reader >= 0 and not job.over else False
         if job.reader >= 0:
             self.hear_one(job)
         quiet = time.monotonic() - terminal.since
         data = encoded(terminal.after(message["after"]))
-        return {**job.message(), "data": data, "size": terminal.size, "taken": taken, "waits": waits, "quiet": quiet}
+        return {**job.message(), "data": data, "size": terminal.size, "taken": count, "waits": waits, "quiet": quiet}
 
     def over(self, job: Job) -> bool:
         """Return True if a job ends within a second."""

@@ -70,8 +70,8 @@ class _Tools:
         with self.__lock:
             self.__count += 1
             number = self.__count
-            asked = json.dumps({"id": number, "name": name, "arguments": arguments})
-            self.__calls.write(asked.encode() + b"\n")
+            request = json.dumps({"id": number, "name": name, "arguments": arguments})
+            self.__calls.write(request.encode() + b"\n")
             self.__calls.flush()
             line = self.__results.readline()
         if not line:
@@ -154,14 +154,14 @@ class _Variables:
                 continue
             self.lost.pop(name, None)
             try:
-                data = self._pickled(value)
+                data = self._pickle(value)
                 if type(value).__module__ != "builtins" and not self._readable(data):
                     raise ValueError(name)  # it would take all others with it
                 sizes[name] = len(data)
             except Exception as error:  # what can be kept is known by trying
                 large = isinstance(error, _TooLargeError)
-                what = f"a value of more than {MOST_BYTES:,} bytes" if large else f"a {type(value).__name__}"
-                self.lost[name] = f"{what} cannot be kept"
+                kind = f"a value of more than {MOST_BYTES:,} bytes" if large else f"a {type(value).__name__}"
+                self.lost[name] = f"{kind} cannot be kept"
         for name in sorted(sizes, key=lambda size: sizes[size], reverse=True):
             if sum(sizes.values()) > MOST_BYTES:
                 self.lost[name] = f"variables of more than {MOST_BYTES:,} bytes together cannot be kept"
@@ -170,7 +170,7 @@ class _Variables:
         anchor = FunctionType((lambda: None).__code__, self.names, "anchor")
         for first in (anchor, None):  # without cloudpickle no function can be kept
             with contextlib.suppress(Exception):
-                data = self._pickled((first, values, self.lost))
+                data = self._pickle((first, values, self.lost))
                 with open(self._path, "wb") as file:
                     file.write(data)
                 return
@@ -186,7 +186,7 @@ class _Variables:
             os._exit(failed)
         return os.waitpid(child, 0)[1] == 0
 
-    def _pickled(self, value: Any) -> bytes:
+    def _pickle(self, value: Any) -> bytes:
         target = _Limited()
         self._writer(target, protocol=pickle.HIGHEST_PROTOCOL).dump(value)
         return target.getvalue()
@@ -197,11 +197,11 @@ class _Variables:
             from cloudpickle import Pickler  # type: ignore[import-untyped]
         except ImportError:
             from pickle import Pickler
-        named = {id(value): name for name, value in self._own.items() if not name.startswith("__")}
+        own_names = {id(value): name for name, value in self._own.items() if not name.startswith("__")}
 
         class Writer(Pickler):  # type: ignore[misc]
             def persistent_id(self, value: Any) -> str | None:
-                return named.get(id(value))
+                return own_names.get(id(value))
 
         return Writer
 
@@ -219,30 +219,30 @@ class _Limited(io.BytesIO):
         return super().write(data)
 
 
-def _formatted(error: BaseException, lost: dict[str, str]) -> str:
+def _traceback(error: BaseException, losses: dict[str, str]) -> str:
     """Return the exception as Python formats it, without this file's lines, and why a variable is missing."""
-    formatted = traceback.TracebackException.from_exception(error)
-    todo: list[traceback.TracebackException | None] = [formatted]
+    formatter = traceback.TracebackException.from_exception(error)
+    todo: list[traceback.TracebackException | None] = [formatter]
     while todo:
-        one = todo.pop()
-        if one is not None:
-            one.stack = traceback.StackSummary.from_list([frame for frame in one.stack if frame.filename != __file__])
-            todo += [one.__cause__, one.__context__]
-    said = "".join(formatted.format())
+        exc = todo.pop()
+        if exc is not None:
+            exc.stack = traceback.StackSummary.from_list([frame for frame in exc.stack if frame.filename != __file__])
+            todo += [exc.__cause__, exc.__context__]
+    text = "".join(formatter.format())
     name = getattr(error, "name", None)
-    if isinstance(error, NameError) and name in lost:
-        said += f"({name} of an earlier program was not kept: {lost[name]}. Make it anew.)\n"
+    if isinstance(error, NameError) and name in losses:
+        text += f"({name} of an earlier program was not kept: {losses[name]}. Make it anew.)\n"
     missing = os.path.join("files", os.path.basename(str(getattr(error, "filename", ""))))
     if isinstance(error, FileNotFoundError) and os.path.isfile(missing):
-        said += f"(there is {missing})\n"
-    return said
+        text += f"(there is {missing})\n"
+    return text
 
 
 def _by_host(path: str, libraries: str, results: str, calls: str, functions: str) -> tuple[str, _Variables]:
     """Return the program that the supervisor has put there, and the variables it sees."""
     if os.path.isdir(libraries):  # these, and not what the system happens to have
-        sys.path[:] = [one for one in sys.path if os.path.basename(one) not in ("site-packages", "dist-packages")]
-        sys.path[:] = [one for one in sys.path if one != libraries]
+        sys.path[:] = [entry for entry in sys.path if os.path.basename(entry) not in ("site-packages", "dist-packages")]
+        sys.path[:] = [entry for entry in sys.path if entry != libraries]
         sys.path.append(libraries)
     sys.path.append(os.getcwd())
     sys.argv = [path]
@@ -267,7 +267,7 @@ def _in_terminal(path: str) -> tuple[str, _Variables]:
 def main() -> None:
     seed, *words = sys.argv[1:]
     random.seed(int(seed))
-    warnings.formatwarning = lambda said, kind, *_: f"{kind.__name__}: {str(said).strip().partition(chr(10))[0]}\n"
+    warnings.formatwarning = lambda text, kind, *_: f"{kind.__name__}: {str(text).strip().partition(chr(10))[0]}\n"
     warnings.simplefilter("ignore", FutureWarning)  # of versions that are not installed
     code, variables = _by_host(*words) if len(words) > 1 else _in_terminal(*words)
     names, name = variables.names, "<program>"
@@ -284,7 +284,7 @@ def main() -> None:
         raise
     except BaseException as error:
         sys.stdout.flush()
-        print(_formatted(error, variables.lost), end="", file=sys.stderr, flush=True)
+        print(_traceback(error, variables.lost), end="", file=sys.stderr, flush=True)
         sys.exit(1)
     finally:
         variables.keep()

@@ -34,11 +34,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agentorchestra.sandbox._jobs import Jobs
     from agentorchestra.sandbox._state import State, restoring
-    from agentorchestra.sandbox._supervisor import CHUNK, HERE, Lines, Output, encoded, limited, say
+    from agentorchestra.sandbox._supervisor import CHUNK, HERE, Lines, Output, child_setup, encoded, say
 else:  # inside there is nothing but the files beside this one
     from _jobs import Jobs
     from _state import State, restoring
-    from _supervisor import CHUNK, HERE, Lines, Output, encoded, limited, say
+    from _supervisor import CHUNK, HERE, Lines, Output, child_setup, encoded, say
 
 CONTROL = 199  # where the shell says that a command is done
 
@@ -68,12 +68,12 @@ def descendants(pid: int) -> list[int]:
             with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat", "rb") as source:
                 parent = int(source.read().rpartition(b")")[2].split()[1])
                 parents.setdefault(parent, []).append(int(name))
-    found, todo = [], [pid]
+    pids, todo = [], [pid]
     while todo:
         children = parents.get(todo.pop(), [])
-        found += children
+        pids += children
         todo += children
-    return found
+    return pids
 
 
 class Command:
@@ -123,7 +123,7 @@ class Keeper:
         modes[3] = (modes[3] & ~(termios.ICANON | termios.ECHO)) | termios.ISIG
         modes[6][termios.VMIN] = modes[6][termios.VTIME] = 0  # whoever reads the terminal finds its end
         termios.tcsetattr(inside, termios.TCSANOW, modes)
-        act = limited(self.start, self.start["own_user"])
+        act = child_setup(self.start, self.start["own_user"])
 
         def before() -> None:
             act()
@@ -148,7 +148,7 @@ class Keeper:
         self.tell("\\builtin set +o history; \\builtin set +H; \\builtin unset -v HISTFILE MAILCHECK PS1 PS2")
         self.tell(f"\\builtin trap {shlex.quote(f'{AFTER} {self.state_path} exit')} EXIT")
         self.after()
-        if not self.settled():
+        if not self.is_settled():
             raise OSError("bash did not come up")
         if not self.state.baseline:
             self.state.begin(f"{self.place}/state")
@@ -158,7 +158,7 @@ class Keeper:
             target.write(restoring(state, self.work))
         self.tell(f"\\builtin . {shlex.quote(self.place)}/restore </dev/null >/dev/null 2>&1 {CONTROL}>&-")
         self.after()
-        if not self.settled():
+        if not self.is_settled():
             self.start_bash(None)
             return "its variables could not be put back"
         self.state.read(f"{self.place}/state")
@@ -173,7 +173,7 @@ class Keeper:
     def after(self, number: int = 0) -> None:
         self.tell(f"{AFTER} {self.state_path} {number}")
 
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         assert self.bash is not None
         end = time.monotonic() + SETTLE_S
         while time.monotonic() < end and self.bash.poll() is None:
@@ -190,8 +190,8 @@ class Keeper:
         *lines, self.said = self.said.split(b"\n")
         for line in lines:
             with contextlib.suppress(ValueError):
-                status, which = (int(one) for one in line.split()[1:])
-                if which == number:
+                status, command_number = (int(word) for word in line.split()[1:])
+                if command_number == number:
                     return status
         return None
 
@@ -207,10 +207,10 @@ class Keeper:
     def end_bash(self) -> None:
         """End the shell and all it runs in the foreground."""
         if self.bash is not None:
-            spared = self.jobs.groups()
+            groups = self.jobs.groups()
             for pid in [*descendants(self.bash.pid), self.bash.pid]:
                 with contextlib.suppress(OSError):
-                    if os.getpgid(pid) not in spared or pid == self.bash.pid:
+                    if os.getpgid(pid) not in groups or pid == self.bash.pid:
                         os.kill(pid, signal.SIGKILL)
             self.bash.wait()
             if self.bash.stdin is not None:
@@ -257,10 +257,10 @@ class Keeper:
 
     def end_command(self, ending: str) -> None:
         """Ask the running command to end; `look` sees to it that it does."""
-        one = self.now
-        if one is not None and not one.began_to_end:
-            one.ending, one.began_to_end = ending, time.monotonic()
-            self.interrupt(one)
+        command = self.now
+        if command is not None and not command.began_to_end:
+            command.ending, command.began_to_end = ending, time.monotonic()
+            self.interrupt(command)
 
     def interrupt(self, command: Command) -> None:
         """Interrupt what is in the foreground.
@@ -286,33 +286,33 @@ class Keeper:
             if group := self.foreground():  # to group 0 would be to our own, and to what the sandbox stands on
                 os.killpg(group, number)
 
-    def finish(self, status: int, again: str = "", *, killed: bool = False) -> None:
+    def finish(self, status: int, again: str = "", *, with_shell: bool = False) -> None:
         """End a command; of one that was killed with the shell nothing that it changed is kept."""
-        one = self.now
-        assert one is not None
-        for reader in list(one.readers):
-            if reader in one.readers:  # a flood in the one before closes all
-                self.hear_rest(one, reader)
+        command = self.now
+        assert command is not None
+        for reader in list(command.readers):
+            if reader in command.readers:  # a flood in the one before closes all
+                self.hear_rest(command, reader)
         self.now = None
-        for fd in one.own_writers:
+        for fd in command.own_writers:
             os.close(fd)
-        for path in one.paths:
+        for path in command.paths:
             with contextlib.suppress(OSError):
                 os.unlink(path)
-        if one.readers:
-            self.left.append(one)
-        if not killed:  # the shell may have gone on for a moment, when its command was gone and it was not yet
+        if command.readers:
+            self.left.append(command)
+        if not with_shell:  # the shell may have gone on for a moment, when its command was gone and it was not yet
             self.state.read(f"{self.place}/state")
-        self.jobs.note(self.state.jobs, one.log)
+        self.jobs.note(self.state.jobs, command.log)
         again, self.again = again or self.again, ""
         if self.bash is None or self.bash.poll() is not None:
             problem = self.start_bash(self.state.message())
             again = f"{again}; {problem}" if problem else again
         say(
             "reply",
-            id=one.number,
+            id=command.number,
             exit_code=status,
-            ending=one.ending or "exited",
+            ending=command.ending or "exited",
             again=again,
             state=self.state.message(),
             notes=self.state.notes,
@@ -353,7 +353,7 @@ class Keeper:
         if command is self.now:
             self.end_command("flood")
         else:
-            self.jobs.flooded(command.log)
+            self.jobs.end_flood(command.log)
         return False
 
     # -- the loop ----------------------------------------------------------------------------------------------------
@@ -364,39 +364,39 @@ class Keeper:
         if self.bash is not None:
             own[self.bash.pid] = self.bash
         with contextlib.suppress(ChildProcessError):
-            while found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-                child = own.pop(found.si_pid, None)
+            while child_info := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                child = own.pop(child_info.si_pid, None)
                 if child is not None:
                     child.poll()
-                elif found.si_pid != (self.bash.pid if self.bash is not None else 0):
-                    os.waitpid(found.si_pid, os.WNOHANG)
+                elif child_info.si_pid != (self.bash.pid if self.bash is not None else 0):
+                    os.waitpid(child_info.si_pid, os.WNOHANG)
                 else:
                     break
 
     def look(self) -> None:
         """Notice what changed without a message: ended processes, times that are over."""
         self.reap()
-        one = self.now
+        command = self.now
         if self.bash is not None and self.bash.poll() is not None:
             code = self.bash.returncode
-            how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
-            if one is not None:
-                self.finish(code, f"the shell itself ended ({how})")
+            ending = f"by signal {-code}" if code < 0 else f"with exit code {code}"
+            if command is not None:
+                self.finish(code, f"the shell itself ended ({ending})")
             else:
                 self.start_bash(self.state.message())
-                self.again = f"the shell itself ended ({how}) before this command"
+                self.again = f"the shell itself ended ({ending}) before this command"
             return
-        if one is None:
+        if command is None:
             return
         now = time.monotonic()
-        if now > one.deadline:
+        if now > command.deadline:
             self.end_command("time")
-        if one.began_to_end and now > one.next_interrupt:
-            self.interrupt(one)
-        if one.began_to_end and now > one.began_to_end + INTERRUPT_S:
+        if command.began_to_end and now > command.next_interrupt:
+            self.interrupt(command)
+        if command.began_to_end and now > command.began_to_end + INTERRUPT_S:
             self.end_bash()  # all at once: a child whose parent is killed first is no longer found below the shell
-            why = "the command did not end when it was interrupted and was killed with the shell"
-            self.finish(-9, why, killed=True)
+            reason = "the command did not end when it was interrupted and was killed with the shell"
+            self.finish(-9, reason, with_shell=True)
 
     def turn(self, lines: Lines) -> None:
         """Wait for something and act on it."""
@@ -404,7 +404,7 @@ class Keeper:
         for key, _ in self.watch.select(0.05 if busy else 0.5):
             if key.fd == lines.fd:
                 for line in lines.read():
-                    self.asked(json.loads(line))
+                    self.answer(json.loads(line))
                 if not lines.open:
                     self.close()
             elif key.fd == self.control:
@@ -418,15 +418,15 @@ class Keeper:
         self.look()
 
     def hear_one(self, fd: int) -> None:
-        for one in [*self.left, *([self.now] if self.now is not None else [])]:
-            if fd in one.readers:
-                self.hear(one, fd)
-                if not one.readers and one in self.left:
-                    self.left.remove(one)
+        for command in [*self.left, *([self.now] if self.now is not None else [])]:
+            if fd in command.readers:
+                self.hear(command, fd)
+                if not command.readers and command in self.left:
+                    self.left.remove(command)
                 return
         self.jobs.hear(fd)
 
-    def asked(self, message: dict[str, Any]) -> None:
+    def answer(self, message: dict[str, Any]) -> None:
         kind = message["kind"]
         if kind == "run":
             self.run(message)
@@ -438,10 +438,10 @@ class Keeper:
     def close(self) -> None:
         """End everything: the host is gone or wants it."""
         for _ in range(100):
-            found = descendants(os.getpid())
-            if not found:
+            pids = descendants(os.getpid())
+            if not pids:
                 break
-            for pid in found:
+            for pid in pids:
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
             with contextlib.suppress(ChildProcessError):
@@ -474,7 +474,7 @@ def main() -> None:
     keeper.watch.register(0, selectors.EVENT_READ)
     try:
         for line in first[1:]:
-            keeper.asked(json.loads(line))
+            keeper.answer(json.loads(line))
         while True:
             keeper.turn(lines)
     except BrokenPipeError:

@@ -14,7 +14,7 @@ RECORD_BYTES = 64_000
 STATE_BYTES = 512_000
 LOOKED_AT = 64 << 20
 
-_NOT_KEPT = re.compile(
+_TRANSIENT = re.compile(
     r"BASH.*|EUID|UID|PPID|SHELLOPTS|RANDOM|SRANDOM|SECONDS|LINENO|PWD|OLDPWD|SHLVL|_|FUNCNAME|GROUPS|DIRSTACK|HISTCMD|"
     r"PIPESTATUS|EPOCH.*|COMP_.*|OPTIND|OPTERR|PS[0124]|TMOUT|MAILCHECK|HISTFILE|PROMPT_COMMAND|COLUMNS|LINES|__ao_.*"
 )
@@ -57,7 +57,7 @@ class State:
             if kind == "directory":
                 self.directory = self.relative(text)
             elif kind in ("variable", "function"):
-                if kind == "variable" and (_NOT_KEPT.fullmatch(name) or self.baseline.get(name) == text):
+                if kind == "variable" and (_TRANSIENT.fullmatch(name) or self.baseline.get(name) == text):
                     continue
                 size += len(text)
                 if len(text) > RECORD_BYTES or size > STATE_BYTES:
@@ -72,12 +72,12 @@ class State:
                 if len(text) <= RECORD_BYTES and text.strip():
                     self.options.append(text)
             elif kind == "jobs":
-                found = re.findall(r"^\[\d+\][+-]?\s+(\d+) (?:Running|Stopped)\S*\s+(.*)$", text, re.MULTILINE)
-                self.jobs = [(int(pid), command) for pid, command in found[:100]]
+                matches = re.findall(r"^\[\d+\][+-]?\s+(\d+) (?:Running|Stopped)\S*\s+(.*)$", text, re.MULTILINE)
+                self.jobs = [(int(pid), command) for pid, command in matches[:100]]
         # A variable of a new shell that is gone is unset again.
         seen = {name for kind, name, _ in records if kind == "variable"}
         for name in self.baseline:
-            if name not in seen and not _NOT_KEPT.fullmatch(name):
+            if name not in seen and not _TRANSIENT.fullmatch(name):
                 self.variables[name] = f"unset -v {name}"
 
     def relative(self, directory: str) -> str:
@@ -93,15 +93,15 @@ def read_records(path: str) -> list[tuple[str, str, str]]:
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with open(fd, "rb") as source:
         data = source.read(LOOKED_AT)
-    found = []
-    for one in data.split(b"\0"):
-        kind, _, rest = one.decode("utf-8", "surrogateescape").partition(" ")
+    records = []
+    for record in data.split(b"\0"):
+        kind, _, rest = record.decode("utf-8", "surrogateescape").partition(" ")
         if kind in ("variable", "function"):
             name, _, text = rest.partition("\n")
-            found.append((kind, name, text.rstrip("\n")))
+            records.append((kind, name, text.rstrip("\n")))
         else:
-            found.append((kind, "", rest))
-    return found
+            records.append((kind, "", rest))
+    return records
 
 
 def restoring(state: dict[str, Any], work: str) -> str:

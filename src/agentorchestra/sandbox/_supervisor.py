@@ -39,9 +39,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 def say(kind: str, **fields: Any) -> None:
     line = json.dumps({"kind": kind, **fields}).encode() + b"\n"
-    sent = 0
-    while sent < len(line):
-        sent += os.write(1, line[sent:])
+    count = 0
+    while count < len(line):
+        count += os.write(1, line[count:])
 
 
 def encoded(data: bytes) -> str:
@@ -95,7 +95,7 @@ def prepare(lines: Lines) -> tuple[dict[str, Any], dict[str, Mark]]:
     start: dict[str, Any] = {}
     before: dict[str, Mark] = {}
     pending: list[dict[str, Any]] = []
-    begun: set[str] = set()
+    names: set[str] = set()
     failed: set[str] = set()
     while True:
         while not pending:
@@ -110,12 +110,12 @@ def prepare(lines: Lines) -> tuple[dict[str, Any], dict[str, Mark]]:
         elif message["kind"] == "file":
             name = message["name"]
             try:
-                put(name, base64.b64decode(message["data"]), first=name not in begun)
+                put(name, base64.b64decode(message["data"]), first=name not in names)
             except OSError as error:
                 if name not in failed:
                     say("note", text=f"{name} could not be put into the working folder: {error.strerror}")
                 failed.add(name)
-            begun.add(name)
+            names.add(name)
             if message["last"] and name not in failed:
                 before[name] = mark(os.lstat(name))
         elif message["kind"] == "go":
@@ -134,10 +134,10 @@ def give(inputs: str, names: list[str]) -> dict[str, Mark]:
     for name in names:
         with contextlib.suppress(OSError):
             source = os.path.join(inputs, name)
-            found = os.lstat(source)
-            if stat.S_ISREG(found.st_mode) and found.st_size <= COPIED_BYTES and len(marks) < COPIED_FILES:
-                with open(source, "rb") as given, open(name, "xb") as copy:
-                    copy.write(given.read())
+            status = os.lstat(source)
+            if stat.S_ISREG(status.st_mode) and status.st_size <= COPIED_BYTES and len(marks) < COPIED_FILES:
+                with open(source, "rb") as original, open(name, "xb") as copy:
+                    copy.write(original.read())
                 marks[name] = mark(os.lstat(name))
             else:
                 os.symlink(source, name)
@@ -157,17 +157,17 @@ def put(name: str, data: bytes, *, first: bool) -> None:
         target.write(data)
 
 
-def mark(found: os.stat_result) -> Mark:
-    return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+def mark(status: os.stat_result) -> Mark:
+    return (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
-def limited(start: dict[str, Any], own: bool) -> Callable[[], None]:
+def child_setup(start: dict[str, Any], own: bool) -> Callable[[], None]:
     """Return what the child does between fork and exec."""
 
     def act() -> None:
         os.setsid()
         limits = start["limits"]
-        wanted = (
+        bounds = (
             (resource.RLIMIT_CORE, 0),
             (resource.RLIMIT_DATA, limits["memory_bytes"]),  # not RLIMIT_AS: Java maps more than it uses
             (resource.RLIMIT_CPU, limits["cpu_seconds"]),
@@ -175,12 +175,12 @@ def limited(start: dict[str, Any], own: bool) -> Callable[[], None]:
             (resource.RLIMIT_NOFILE, 512),
             (resource.RLIMIT_NPROC, limits["processes"]),
         )
-        for what, most in wanted:
-            if what == resource.RLIMIT_NPROC and not own:
+        for resource_number, most in bounds:
+            if resource_number == resource.RLIMIT_NPROC and not own:
                 continue
-            _, hard = resource.getrlimit(what)
+            _, hard = resource.getrlimit(resource_number)
             most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-            resource.setrlimit(what, (most, most))
+            resource.setrlimit(resource_number, (most, most))
 
     return act
 
@@ -207,7 +207,7 @@ def run(start: dict[str, Any], lines: Lines) -> tuple[int, str]:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             pass_fds=(results_in, calls_out),
-            preexec_fn=limited(start, own),
+            preexec_fn=child_setup(start, own),
             env={**os.environ, "PYTHONHASHSEED": str(start["seed"] % 4_294_967_295)},
         )
     finally:
@@ -222,47 +222,47 @@ def run(start: dict[str, Any], lines: Lines) -> tuple[int, str]:
     watch.register(calls_in, selectors.EVENT_READ)
     watch.register(lines.fd, selectors.EVENT_READ)
     deadline, waiting, since = time.monotonic() + limits["seconds"], 0, 0.0
-    printed, stopped, gone, answering = 0, "", None, bytearray()
+    output_size, stopped, ended_at, answering = 0, "", None, bytearray()
     os.set_blocking(results_out, False)
     while True:
         reap(child.pid)
-        if gone is None and child.poll() is not None:
-            gone = time.monotonic()
-        if gone is not None and (not outputs or time.monotonic() - gone > 0.5):
+        if ended_at is None and child.poll() is not None:
+            ended_at = time.monotonic()
+        if ended_at is not None and (not outputs or time.monotonic() - ended_at > 0.5):
             break  # what it left running in the background has had its moment
         now = time.monotonic()
-        if not waiting and now > deadline and gone is None:
+        if not waiting and now > deadline and ended_at is None:
             stopped = "time"
-        if printed > limits["flood_bytes"]:
+        if output_size > limits["flood_bytes"]:
             stopped = "flood"
         if stopped:
             break
-        for key, _ in watch.select(0.05 if outputs and gone is None else 0.005):
+        for key, _ in watch.select(0.05 if outputs and ended_at is None else 0.005):
             if key.fd in outputs:
                 data = os.read(key.fd, CHUNK)
                 if not data:
                     watch.unregister(key.fd)
                     outputs.pop(key.fd)
                     continue
-                printed += len(data)
+                output_size += len(data)
                 say("out", fd=outputs[key.fd], data=encoded(data))
             elif key.fd == calls_in:
                 try:
-                    asked = [json.loads(line) for line in from_child.read()]
+                    calls = [json.loads(line) for line in from_child.read()]
                 except (ValueError, RecursionError):
                     stopped = "call"
                     break
                 if not from_child.open:
                     watch.unregister(calls_in)
-                for one in asked:
-                    if not isinstance(one, dict):
+                for call in calls:
+                    if not isinstance(call, dict):
                         stopped = "call"
                         break
                     if not waiting:
                         since = time.monotonic()
                     waiting += 1
                     try:
-                        say("call", id=one.get("id"), name=one.get("name"), arguments=one.get("arguments"))
+                        say("call", id=call.get("id"), name=call.get("name"), arguments=call.get("arguments"))
                     except RecursionError:
                         stopped = "call"
                         break
@@ -311,8 +311,8 @@ def drain(outputs: dict[int, int]) -> None:
 def reap(child: int) -> None:
     """End the bookkeeping of processes that lost their parent: this may be the first process of its world."""
     with contextlib.suppress(ChildProcessError):
-        while (found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and found.si_pid != child:
-            os.waitpid(found.si_pid, os.WNOHANG)
+        while (info := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and info.si_pid != child:
+            os.waitpid(info.si_pid, os.WNOHANG)
 
 
 def walk() -> Iterator[tuple[str, list[str]]]:
@@ -322,15 +322,15 @@ def walk() -> Iterator[tuple[str, list[str]]]:
         folder, depth = todo.pop()
         names: list[str] = []
         folders: list[str] = []
-        with contextlib.suppress(OSError), os.scandir(folder or ".") as found:
-            for one in found:
-                (folders if one.is_dir(follow_symlinks=False) else names).append(one.name)
+        with contextlib.suppress(OSError), os.scandir(folder or ".") as entries:
+            for entry in entries:
+                (folders if entry.is_dir(follow_symlinks=False) else names).append(entry.name)
         yield folder, sorted(names)
         if depth == DEEPEST and folders:
             cut = True
             continue
         below = sorted((folder for folder in folders if folder != "__pycache__"), reverse=True)
-        todo += [(os.path.join(folder, one), depth + 1) for one in below]
+        todo += [(os.path.join(folder, name), depth + 1) for name in below]
     if cut:
         say("note", text=f"there are folders deeper than {DEEPEST}; what is in them was not looked at")
 
@@ -338,7 +338,7 @@ def walk() -> Iterator[tuple[str, list[str]]]:
 def take_out(before: dict[str, Mark], limits: dict[str, Any]) -> set[str]:
     """Send the regular files that are new or changed; return the names of kept ones that are gone."""
     seen: set[str] = set()
-    sent = size = entries = 0
+    count = size = entries = 0
     for folder, names in walk():
         for name in names:
             entries += 1
@@ -351,16 +351,16 @@ def take_out(before: dict[str, Mark], limits: dict[str, Any]) -> set[str]:
             except OSError:
                 continue  # a link, or gone
             with open(fd, "rb") as source:
-                found = os.fstat(fd)
-                if not stat.S_ISREG(found.st_mode):
+                status = os.fstat(fd)
+                if not stat.S_ISREG(status.st_mode):
                     continue
                 seen.add(path)
-                if before.get(path) == mark(found):
+                if before.get(path) == mark(status):
                     continue
-                if sent >= limits["kept_files"] or size + found.st_size > limits["kept_bytes"]:
-                    say("note", text=f"{path} ({found.st_size:,} bytes) was not kept: too many or too large files")
+                if count >= limits["kept_files"] or size + status.st_size > limits["kept_bytes"]:
+                    say("note", text=f"{path} ({status.st_size:,} bytes) was not kept: too many or too large files")
                     continue
-                sent, size, left = sent + 1, size + found.st_size, found.st_size
+                count, size, left = count + 1, size + status.st_size, status.st_size
                 while True:
                     data = source.read(min(CHUNK, left))
                     left -= len(data)

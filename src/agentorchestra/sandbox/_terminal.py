@@ -44,13 +44,13 @@ class Terminal:
             limit()
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
-        theirs, environment = self._theirs, {**os.environ, "TERM": NAME}
+        tty, environment = self._theirs, {**os.environ, "TERM": NAME}
         try:
             return subprocess.Popen(
-                command, stdin=theirs, stdout=theirs, stderr=theirs, preexec_fn=before, cwd=work, env=environment
+                command, stdin=tty, stdout=tty, stderr=tty, preexec_fn=before, cwd=work, env=environment
             )
         finally:
-            os.close(theirs)
+            os.close(tty)
 
     def hear(self) -> bool:
         """Take what was drawn; return False when nobody has the terminal open any more."""
@@ -80,8 +80,8 @@ class Terminal:
     def after(self, position: int) -> bytes:
         """Return what was drawn from a position on; less if that is not kept any more."""
         self.looked_at = self.size
-        wanted = max(0, self.size - position)
-        return bytes(self.drawn[-wanted:]) if wanted else b""
+        count = max(0, self.size - position)
+        return bytes(self.drawn[-count:]) if count else b""
 
     def waits(self) -> bool | None:
         """Return True if a program in the foreground waits for keys, None where the system does not tell.
@@ -100,7 +100,7 @@ class Terminal:
                     return False
             finally:
                 os.close(peer)
-            calls = [call for pid in members(group) for call in blocked(pid)]
+            calls = [call for pid in members(group) for call in system_calls(pid)]
         except (OSError, termios.error):
             return None
         if not calls:
@@ -119,25 +119,25 @@ class Terminal:
 
 
 def members(group: int) -> list[int]:
-    found = []
+    pids = []
     for name in os.listdir("/proc"):
         if name.isdigit():
             with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat", "rb") as source:
                 if int(source.read().rpartition(b")")[2].split()[2]) == group:
-                    found.append(int(name))
-    return found
+                    pids.append(int(name))
+    return pids
 
 
-def blocked(pid: int) -> list[tuple[int, int, int]]:
+def system_calls(pid: int) -> list[tuple[int, int, int]]:
     """Return for each thread the process, the system call that it is in (-1: none) and the call's first argument."""
-    found = []
+    calls = []
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/task/{task}/syscall") as source:
                 words = source.read().split()
-                known = words and words[0] not in ("running", "-1")
-                found.append((pid, int(words[0]), int(words[1], 16)) if known else (pid, -1, 0))
-    return found
+                is_waiting = words and words[0] not in ("running", "-1")
+                calls.append((pid, int(words[0]), int(words[1], 16)) if is_waiting else (pid, -1, 0))
+    return calls
 
 
 def is_terminal(pid: int, fd: int) -> bool:

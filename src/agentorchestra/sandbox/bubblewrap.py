@@ -31,7 +31,7 @@ from agentorchestra.sandbox.shell import Gate, Shell
 from agentorchestra.sandbox.shell_driver import SHELL_FILES, Backend, DrivenShell, Inside, World
 
 HERE = Path(__file__).parent
-OURS = f"{PLACE}/program"
+SCRIPTS = f"{PLACE}/program"
 INPUTS = "/inputs"
 PORT, SOCKET = 3128, f"{PLACE}/proxy"  # where a gate is found inside, by programs and by `_gate.py`
 INSTALL = "install bubblewrap 0.8 or newer (Debian and Ubuntu: apt-get install bubblewrap)"
@@ -71,29 +71,29 @@ class Bubblewrap(Backend):
         self._libraries = libraries
 
     async def _look(self) -> str:
-        return self._missing() or await self._tried()  # a program is run once to know
+        return self._missing() or await self._trial()  # a program is run once to know
 
     def _missing(self) -> str:
         if not sys.platform.startswith("linux"):
             return f"bubblewrap runs on Linux only, and this is {sys.platform}"
-        found = shutil.which("bwrap")
-        if found is None:
+        program = shutil.which("bwrap")
+        if program is None:
             return f"bubblewrap is not installed: {INSTALL}"
-        said = subprocess.run([found, "--version"], capture_output=True, text=True, check=False, timeout=10).stdout
-        version = re.search(r"(\d+)\.(\d+)", said)
+        text = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=10).stdout
+        version = re.search(r"(\d+)\.(\d+)", text)
         if version is None or (int(version[1]), int(version[2])) < _OLDEST:
-            return f"{found} is {said.strip() or 'of an unknown version'}: {INSTALL}"
+            return f"{program} is {text.strip() or 'of an unknown version'}: {INSTALL}"
         if chooses_users() and shutil.which("setpriv") is None:
             return "setpriv is not installed: install util-linux"
         return ""
 
-    async def _tried(self) -> str:
-        ran = await self._run(Program("python", "print(6 * 7)"), SandboxLimits(seconds=20), None)
-        if ran.ending == "exited" and ran.stdout == "42\n":
+    async def _trial(self) -> str:
+        result = await self._run(Program("python", "print(6 * 7)"), SandboxLimits(seconds=20), None)
+        if result.ending == "exited" and result.stdout == "42\n":
             return ""
-        why = (ran.detail or ran.stderr or ran.ending).strip().splitlines()
+        lines = (result.detail or result.stderr or result.ending).strip().splitlines()
         return (
-            f"bubblewrap is installed but cannot make a sandbox here ({why[-1] if why else 'no reason given'}): "
+            f"bubblewrap is installed but cannot make a sandbox here ({lines[-1] if lines else 'no reason given'}): "
             "user namespaces must be allowed (sysctl kernel.unprivileged_userns_clone=1, "
             "kernel.apparmor_restrict_unprivileged_userns=0; in a container: its engine's security profile)"
         )
@@ -117,7 +117,7 @@ class Bubblewrap(Backend):
 
     async def _open_shell(self, world: World) -> Shell:
         machine = world.machine
-        user = own(world.folder, chosen=chooses_users(), image=machine is not None and machine.image is not None)
+        user = own(world.folder, by_number=chooses_users(), image=machine is not None and machine.image is not None)
         if world.inputs is not None:
             mount_point(world.folder)
 
@@ -131,8 +131,8 @@ class Bubblewrap(Backend):
 
         if machine is None:
             return DrivenShell(launch, world, Inside(root=WORK, user=user))
-        watched = (TEMPORARY.lstrip("/"), "dev/shm")
-        return DrivenShell(launch, world, Inside(root=machine.work, temporary=TEMPORARY, watched=watched, user=user))
+        places = (TEMPORARY.lstrip("/"), "dev/shm")
+        return DrivenShell(launch, world, Inside(root=machine.work, temporary=TEMPORARY, watched=places, user=user))
 
     def _shell_systems(self, world: World) -> list[str]:
         """Return the file systems of a shell as arguments, in the order in which they are mounted."""
@@ -155,7 +155,7 @@ class Bubblewrap(Backend):
             systems += [
                 "--ro-bind",
                 str(HERE / "_gate.py"),
-                f"{OURS}/_gate.py",
+                f"{SCRIPTS}/_gate.py",
                 "--bind",
                 str(world.gate.socket),
                 SOCKET,
@@ -188,10 +188,10 @@ class Bubblewrap(Backend):
     def _shared(self, world: World, files: tuple[str, ...], *, libraries: bool = True) -> list[str]:
         """Return what every root has besides: shared memory, our files, and the libraries, as arguments."""
         systems = ["--perms", "1777", "--size", str(world.limits.work_bytes), "--tmpfs", "/dev/shm"]
-        for folder in (PLACE, OURS, LIBRARIES):
+        for folder in (PLACE, SCRIPTS, LIBRARIES):
             systems += ["--perms", "0755", "--dir", folder]
         for name in files:
-            systems += ["--ro-bind", str(HERE / name), f"{OURS}/{name}"]
+            systems += ["--ro-bind", str(HERE / name), f"{SCRIPTS}/{name}"]
         for name, path in library_paths(self._libraries)[0].items() if libraries else ():
             systems += ["--ro-bind", str(path), f"{LIBRARIES}/{name}"]
         return systems
@@ -236,23 +236,23 @@ def _launch(
         # its memory and write to the pipe that it holds.
         outer[1:1] = ["--unshare-user", "--as-pid-1", *closing]
     # The shell's file imports its neighbours, which -I would forbid; the environment is ours.
-    isolated = ["-I"] if script == "_supervisor.py" else ["-E", "-s"]
-    program = [*machine.tool(_python(), base), *isolated, "-B", f"{OURS}/{script}", machine.work]
+    flags = ["-I"] if script == "_supervisor.py" else ["-E", "-s"]
+    program = [*machine.tool(_python(), base), *flags, "-B", f"{SCRIPTS}/{script}", machine.work]
     if gate is not None:
-        program = [*machine.tool(_python(), base), *isolated, "-B", f"{OURS}/_gate.py", str(PORT), SOCKET, *program]
+        program = [*machine.tool(_python(), base), *flags, "-B", f"{SCRIPTS}/_gate.py", str(PORT), SOCKET, *program]
     # Through a file: whoever sees the process, inside or here, reads its arguments; these name paths of this machine.
-    said = _memory_file(b"\0".join(os.fsencode(one) for one in outer))
-    fds = (said,) if fd is None else (said, fd)
-    command = machine.mounted(["bwrap", "--args", str(said), *lower, *program], root=user is not None)
+    arguments = _memory_file(b"\0".join(os.fsencode(word) for word in outer))
+    fds = (arguments,) if fd is None else (arguments, fd)
+    command = machine.mount_command(["bwrap", "--args", str(arguments), *lower, *program], root=user is not None)
 
     def done() -> None:
-        for one in fds:
-            os.close(one)
+        for handle in fds:
+            os.close(handle)
         if group is not None:
             group.remove()
 
-    entered = command if group is None else group.entered(command)
-    return Launch(entered, pass_fds=fds, done=done, group=group)
+    inner_command = command if group is None else group.inside(command)
+    return Launch(inner_command, pass_fds=fds, done=done, group=group)
 
 
 def _masks() -> list[str]:
@@ -266,18 +266,18 @@ def _masks() -> list[str]:
 
 
 def _environment(machine: Machine, gate: Gate | None, *, shell: bool) -> dict[str, str]:
-    found = {**_ENVIRONMENT, "PATH": host_path()}
+    values = {**_ENVIRONMENT, "PATH": host_path()}
     if machine.image is not None:
         path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-        found = {"PATH": path, "LANG": "C.UTF-8", "HOME": machine.home, **_INSTALLERS, **machine.environment}
+        values = {"PATH": path, "LANG": "C.UTF-8", "HOME": machine.home, **_INSTALLERS, **machine.environment}
     elif machine.layer != Path() and shell:
-        del found["PYTHONPATH"]  # it would hide what is installed into a virtual environment; see Machine.prepare
-        found |= {"HOME": machine.home, **_INSTALLERS, **machine.environment}
+        del values["PYTHONPATH"]  # it would hide what is installed into a virtual environment; see Machine.prepare
+        values |= {"HOME": machine.home, **_INSTALLERS, **machine.environment}
     if gate is None:
-        return {**found, **_NO_NETWORK} if shell else found
+        return {**values, **_NO_NETWORK} if shell else values
     proxy = f"http://127.0.0.1:{PORT}"
-    names = {one: proxy for name in ("http_proxy", "https_proxy") for one in (name, name.upper())}
-    return {**found, **names, "no_proxy": "localhost,127.0.0.1", "NO_PROXY": "localhost,127.0.0.1", **gate.environment}
+    names = {variable: proxy for name in ("http_proxy", "https_proxy") for variable in (name, name.upper())}
+    return {**values, **names, "no_proxy": "localhost,127.0.0.1", "NO_PROXY": "localhost,127.0.0.1", **gate.environment}
 
 
 def host_path() -> str:

@@ -28,8 +28,8 @@ _LIMIT: dict[tuple[Controller, int], str] = {
     ("pids", 1): "pids.max",
 }
 _SWAP = {2: ("memory.swap.max", "0"), 1: ("memory.swappiness", "0")}
-_KILLED = {2: "memory.events", 1: "memory.oom_control"}
-_OURS = 8  # processes of a sandbox that are not the program's: bubblewrap's, the supervisor, what changes the user
+_KILL_FILES = {2: "memory.events", 1: "memory.oom_control"}
+_EXTRA = 8  # processes of a sandbox that are not the program's: bubblewrap's, the supervisor, what changes the user
 _NAME = "agentorchestra-"
 _ENTER = 'echo $$ >"${}/cgroup.procs" && '
 _numbers = itertools.count()
@@ -59,7 +59,7 @@ class Group:
             place.version == 2 and place.path.parent != parent.path for place in self.places.values()
         )
 
-    def entered(self, command: Sequence[str]) -> list[str]:
+    def inside(self, command: Sequence[str]) -> list[str]:
         """Return the command that runs `command`, with all it starts, in these groups."""
         paths = self._paths
         # A shell takes itself into the groups and becomes the command.
@@ -71,7 +71,7 @@ class Group:
         if "memory" in self.places:
             path, version = self.places["memory"]
             with contextlib.suppress(OSError, ValueError):
-                for line in (path / _KILLED[version]).read_text().splitlines():
+                for line in (path / _KILL_FILES[version]).read_text().splitlines():
                     if line.startswith("oom_kill "):
                         self._killed = int(line.split()[1])
         return self._killed  # of a group that is gone, what was seen last
@@ -88,7 +88,7 @@ def new_group(memory_bytes: int, processes: int) -> Group | None:
     """Return a group in which a sandbox may use so much memory and processes; None if nothing can be counted."""
     name = f"{_NAME}{os.getpid()}-{next(_numbers)}"
     group = Group()
-    limits: tuple[tuple[Controller, int], ...] = (("memory", memory_bytes), ("pids", processes + _OURS))
+    limits: tuple[tuple[Controller, int], ...] = (("memory", memory_bytes), ("pids", processes + _EXTRA))
     for controller, most in limits:
         parent = parent_group(controller)
         if parent is None or group.elsewhere(parent):
@@ -106,9 +106,9 @@ def new_group(memory_bytes: int, processes: int) -> Group | None:
         group.places[controller] = place
     if "memory" in group.places:
         path, version = group.places["memory"]
-        swap, none = _SWAP[version]
+        swap, no_swap = _SWAP[version]
         with contextlib.suppress(OSError):  # a kernel without swap has no such file
-            (path / swap).write_text(none)
+            (path / swap).write_text(no_swap)
     return group if group.places else None
 
 
@@ -124,7 +124,7 @@ def parent_group(controller: Controller = "memory") -> Place | None:
             continue
         try:
             (path / _LIMIT[controller, candidate.version]).write_text(str(1 << 20 if controller == "pids" else 1 << 30))
-            if subprocess.run(trial.entered(["/bin/true"]), capture_output=True, check=False).returncode == 0:
+            if subprocess.run(trial.inside(["/bin/true"]), capture_output=True, check=False).returncode == 0:
                 return candidate
         except OSError:
             continue

@@ -29,12 +29,12 @@ from agentorchestra.sandbox.shell_driver import SHELL_FILES, Backend, DrivenShel
 
 HERE = Path(__file__).parent
 DEFAULT_IMAGE = "agentorchestra-sandbox"
-OURS = "/opt/agentorchestra"
+SCRIPTS = "/opt/agentorchestra"
 WORK = "/work"
 USER = 65534
 INPUTS = "/inputs"
 LABEL = "agentorchestra.process"
-_LISTED = '{{.Names}} {{.Label "' + LABEL + '"}}'
+_FORMAT = '{{.Names}} {{.Label "' + LABEL + '"}}'
 _ENGINE_S = 15.0
 
 
@@ -66,12 +66,12 @@ class Docker(Backend):
         if shutil.which("docker") is None:
             return "docker is not installed: install Docker and start its engine"
         try:
-            asked = ["docker", "info", "--format", "{{.ServerVersion}}"]
-            info = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=_ENGINE_S)
+            question = ["docker", "info", "--format", "{{.ServerVersion}}"]
+            info = subprocess.run(question, capture_output=True, text=True, check=False, timeout=_ENGINE_S)
             if info.returncode != 0 or not info.stdout.strip():
                 return f"no Docker engine answers ({_last(info.stderr)}): start it"
-            found = ["docker", "image", "inspect", self._image]
-            image = subprocess.run(found, capture_output=True, text=True, check=False, timeout=_ENGINE_S)
+            inspection = ["docker", "image", "inspect", self._image]
+            image = subprocess.run(inspection, capture_output=True, text=True, check=False, timeout=_ENGINE_S)
         except subprocess.TimeoutExpired:
             return f"the Docker engine did not answer within {_ENGINE_S:g} s: is it running?"
         if image.returncode != 0:
@@ -87,15 +87,15 @@ class Docker(Backend):
         place = Place(inputs=INPUTS if program.folder else "", libraries="/nonexistent")
         launch = Launch(self.command(program, limits, name), on_kill=lambda: _remove(name))
         # The engine's own limits hold: there is nothing to watch.
-        ran = await Driver(launch, program, limits, place, call=call, watched=False).run()
-        if ran.ending == "lost" and "status 137" in ran.detail:
-            return replace(ran, ending="memory", detail="it used more memory than allowed")
-        return ran
+        result = await Driver(launch, program, limits, place, call=call, watched=False).run()
+        if result.ending == "lost" and "status 137" in result.detail:
+            return replace(result, ending="memory", detail="it used more memory than allowed")
+        return result
 
     async def _open_shell(self, world: World) -> Shell:
         world = world.without_machine(self.name)
         await remove_orphans()
-        user = own(world.folder, chosen=os.geteuid() == 0)
+        user = own(world.folder, by_number=os.geteuid() == 0)
         if world.inputs is not None:
             mount_point(world.folder)
 
@@ -116,16 +116,16 @@ class Docker(Backend):
         for mount in world.mounts:
             command += ["--volume", f"{mount.folder.absolute()}:{mount.inside}" + ("" if mount.writable else ":ro")]
         for file in SHELL_FILES:
-            command += ["--volume", f"{HERE / file}:{OURS}/{file}:ro"]
-        return [*command, self._image, "python3", "-E", "-s", "-B", f"{OURS}/_shell.py", WORK]
+            command += ["--volume", f"{HERE / file}:{SCRIPTS}/{file}:ro"]
+        return [*command, self._image, "python3", "-E", "-s", "-B", f"{SCRIPTS}/_shell.py", WORK]
 
     def command(self, program: Program, limits: SandboxLimits, name: str) -> list[str]:
         command = self._container(limits, name, network=program.network, user=USER, temporary=(WORK, "/tmp"))
-        command += ["--volume", f"{HERE / '_supervisor.py'}:{OURS}/_supervisor.py:ro"]
-        command += ["--volume", f"{HERE / '_program.py'}:{OURS}/_program.py:ro"]
+        command += ["--volume", f"{HERE / '_supervisor.py'}:{SCRIPTS}/_supervisor.py:ro"]
+        command += ["--volume", f"{HERE / '_program.py'}:{SCRIPTS}/_program.py:ro"]
         if program.folder is not None:
             command += ["--volume", f"{program.folder.absolute()}:{INPUTS}:ro"]
-        return [*command, self._image, "python3", "-I", "-B", f"{OURS}/_supervisor.py", WORK]
+        return [*command, self._image, "python3", "-I", "-B", f"{SCRIPTS}/_supervisor.py", WORK]
 
     def _container(
         self, limits: SandboxLimits, name: str, *, network: bool, user: int, temporary: tuple[str, ...]
@@ -155,13 +155,13 @@ def _last(text: str) -> str:
 
 async def remove_orphans() -> int:
     """Remove containers of this machine's dead processes, whose stopped supervisors heard nothing; return how many."""
-    found = await _engine("ps", "--all", "--no-trunc", "--filter", f"label={LABEL}", "--format", _LISTED)
+    listing = await _engine("ps", "--all", "--no-trunc", "--filter", f"label={LABEL}", "--format", _FORMAT)
     count = 0
-    for line in found.splitlines():
+    for line in listing.splitlines():
         name, _, owner = line.partition(" ")
         pid, _, host = owner.partition("@")
-        gone = host == socket.gethostname() and pid.isdigit() and not psutil.pid_exists(int(pid))
-        if gone and name.startswith("agentorchestra-"):
+        is_orphan = host == socket.gethostname() and pid.isdigit() and not psutil.pid_exists(int(pid))
+        if is_orphan and name.startswith("agentorchestra-"):
             await _remove(name)
             count += 1
     return count
@@ -178,11 +178,11 @@ async def _engine(*arguments: str) -> str:
         )
         try:
             async with asyncio.timeout(_ENGINE_S):
-                said, _ = await process.communicate()
+                output, _ = await process.communicate()
         except TimeoutError:
             process.kill()
             raise
-        return said.decode("utf-8", "replace")
+        return output.decode("utf-8", "replace")
     return ""
 
 

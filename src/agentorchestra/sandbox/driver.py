@@ -20,7 +20,7 @@ from agentorchestra.core.errors import ToolError
 from agentorchestra.sandbox._supervisor import CHUNK, STOP, Output
 from agentorchestra.sandbox.base import Ending, HostCall, Program, Ran, SandboxLimits
 from agentorchestra.sandbox.monitor import EVERY_S, Watch, too_much_memory
-from agentorchestra.sandbox.pipe import Broken, Launch, Pipe, decoded, printable, shown
+from agentorchestra.sandbox.pipe import Broken, Launch, Pipe, decoded, printable, text_or_kind
 
 _GRACE_S = 20.0  # how long the supervisor has to end the program and take the files out, after the time is over
 _START_S = 30.0
@@ -69,28 +69,28 @@ class Driver:
         listening = asyncio.create_task(self._listen(pipe))
         watching = asyncio.create_task(watch.run()) if self.watched else None
         try:
-            waited: list[asyncio.Task[Any]] = [listening] if watching is None else [listening, watching]
-            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+            tasks: list[asyncio.Task[Any]] = [listening] if watching is None else [listening, watching]
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             if watching is not None and watching.done() and not listening.done():
-                ran = Ran(watching.result(), detail=watch.detail)
+                result = Ran(watching.result(), detail=watch.detail)
                 await self._stop(pipe, listening, watch)
             else:
-                ran = await listening
+                result = await listening
                 if pipe.group is not None and pipe.group.kills():
-                    ran = replace(ran, ending="memory", detail=too_much_memory(self.limits))
-                if ran.ending == "exited":
+                    result = replace(result, ending="memory", detail=too_much_memory(self.limits))
+                if result.ending == "exited":
                     with contextlib.suppress(TimeoutError):  # what started it may have something to put away
                         async with asyncio.timeout(_END_S):
                             await pipe.process.wait()
             return replace(
-                ran,
+                result,
                 stdout=self._outputs[1].text(),
                 stderr=self._outputs[2].text(),
                 made=dict(self._made),
                 notes=tuple(self._notes),
                 calls=self._calls,
                 peak_bytes=watch.peak,
-                detail=ran.detail or watch.detail,
+                detail=result.detail or watch.detail,
             )
         finally:
             await pipe.close(listening, watching)
@@ -134,7 +134,7 @@ class Driver:
                     message = await self._message(pipe)
                     kind = message.get("kind")
                     if kind == "out":
-                        if self._heard(message) > self.limits.flood_bytes + (1 << 20):
+                        if self._hear(message) > self.limits.flood_bytes + (1 << 20):
                             return Ran("flood", detail="it printed without end and was killed")
                     elif kind == "call" and self._over:
                         continue  # what is being ended calls nothing any more
@@ -151,11 +151,11 @@ class Driver:
                     elif kind == "file":
                         self._file(message)
                     elif kind == "note":
-                        self._note(shown(message.get("text")))
+                        self._note(text_or_kind(message.get("text")))
                     elif kind == "end":
-                        return self._ended(message)
+                        return self._end(message)
                     else:
-                        raise Broken(f"it said something unknown: {shown(kind)}")
+                        raise Broken(f"it said something unknown: {text_or_kind(kind)}")
         finally:
             sending.cancel()
             await asyncio.gather(sending, return_exceptions=True)
@@ -189,7 +189,7 @@ class Driver:
 
     # -- what it says ------------------------------------------------------------------------------------------------
 
-    def _heard(self, message: dict[str, Any]) -> int:
+    def _hear(self, message: dict[str, Any]) -> int:
         fd = message.get("fd")
         if fd not in (1, 2):
             raise Broken("it printed to an output that does not exist")
@@ -207,10 +207,10 @@ class Driver:
             raise Broken("it sent more files than allowed")
         problem = name_problem(name)
         if not isinstance(name, str) or problem:
-            called = repr(shown(name)[:100])
-            if called not in self._refused and len(self._refused) < 100:
-                self._refused.add(called)
-                self._note(f"the file {called} was not kept: {problem}")
+            label = repr(text_or_kind(name)[:100])
+            if label not in self._refused and len(self._refused) < 100:
+                self._refused.add(label)
+                self._note(f"the file {label} was not kept: {problem}")
             return
         if name not in self._parts and len(self._parts) >= self.limits.kept_files:
             raise Broken("it sent more files than allowed")
@@ -222,7 +222,7 @@ class Driver:
         self._calls += 1
         answer: dict[str, Any] = {"kind": "result", "id": message.get("id")}
         try:
-            answer["value"] = await self._called(message)
+            answer["value"] = await self._call(message)
         except (ToolError, TypeError) as exc:
             answer |= {"error": str(exc), "type": type(exc).__name__}
         else:
@@ -232,7 +232,7 @@ class Driver:
                 answer["error"] = f"the result has {size:,} bytes; at most {self.limits.call_bytes:,} can be given"
         return answer
 
-    async def _called(self, message: dict[str, Any]) -> JsonValue:
+    async def _call(self, message: dict[str, Any]) -> JsonValue:
         name, arguments = message.get("name"), message.get("arguments")
         if type(message.get("id")) is not int:
             raise Broken("it made a call without a number")
@@ -241,39 +241,39 @@ class Driver:
         if self._calls > self.limits.calls:
             raise ToolError(f"one program may call {self.limits.calls} tools at most; do the rest in another one")
         if self.call is None or name not in self.program.tools:
-            known = ", ".join(self.program.tools) if self.call is not None else ""
-            raise ToolError(f"there is no tool {printable(name)[:100]!r} here; the tools: {known or 'none'}")
+            names = ", ".join(self.program.tools) if self.call is not None else ""
+            raise ToolError(f"there is no tool {printable(name)[:100]!r} here; the tools: {names or 'none'}")
         problem = _value_problem(arguments)
         if problem:
             raise ToolError(f"the arguments of {name} cannot be passed on: {problem}")
         return await self.call(name, arguments)
 
-    def _ended(self, message: dict[str, Any]) -> Ran:
+    def _end(self, message: dict[str, Any]) -> Ran:
         code, stopped, removed = message.get("exit_code"), message.get("stopped"), message.get("removed")
         if type(code) is not int or abs(code) > 255 or not isinstance(removed, list):
             raise Broken("it ended without saying how")
-        gone = tuple(one for one in removed if isinstance(one, str) and one in self.program.kept)
+        removals = tuple(name for name in removed if isinstance(name, str) and name in self.program.kept)
         if stopped == "call":
-            return Ran("lost", code, removed=gone, detail="it sent a call that is not one, and was stopped")
+            return Ran("lost", code, removed=removals, detail="it sent a call that is not one, and was stopped")
         ending: Ending = "time" if stopped == "time" else "flood" if stopped == "flood" else "exited"
-        return Ran(ending, code, removed=gone)
+        return Ran(ending, code, removed=removals)
 
 
 def _value_problem(value: object) -> str:
     """Return why a value cannot go into records and requests, "" if it can: json.loads accepts more than JSON."""
     todo = [(value, 0)]
     while todo:
-        one, depth = todo.pop()
+        part, depth = todo.pop()
         if depth > _DEEPEST:
             return f"they are nested more than {_DEEPEST} levels deep"
-        if isinstance(one, float) and not math.isfinite(one):
+        if isinstance(part, float) and not math.isfinite(part):
             return "JSON has no NaN and no infinity"
-        if isinstance(one, str) and any("\ud800" <= char <= "\udfff" for char in one):
+        if isinstance(part, str) and any("\ud800" <= char <= "\udfff" for char in part):
             return "a text holds half a character (a lone surrogate)"
-        if isinstance(one, dict):
-            todo += [(part, depth + 1) for pair in one.items() for part in pair]
-        elif isinstance(one, list):
-            todo += [(part, depth + 1) for part in one]
+        if isinstance(part, dict):
+            todo += [(part, depth + 1) for pair in part.items() for part in pair]
+        elif isinstance(part, list):
+            todo += [(part, depth + 1) for part in part]
     return ""
 
 

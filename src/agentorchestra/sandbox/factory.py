@@ -95,14 +95,14 @@ def sandbox_for(settings: SandboxSettings) -> Sandbox | None:
         return Docker(settings.image, settings.runtime)
     if settings.backend == "unsafe-local":
         return UnsafeLocal()
-    found = {point.name: point for point in entry_points(group=GROUP)}
-    if settings.backend not in found:
-        known = ", ".join(["auto", "bubblewrap", "docker", "unsafe-local", "none", *sorted(found)])
-        raise SettingsError(f"sandbox.backend is {settings.backend!r}; it can be one of: {known}")
-    made = found[settings.backend].load()(settings)
-    if not isinstance(made, Sandbox):
-        raise SettingsError(f"the entry point {settings.backend!r} of {GROUP} gave {made!r}, which is no Sandbox")
-    return made
+    points = {point.name: point for point in entry_points(group=GROUP)}
+    if settings.backend not in points:
+        names = ", ".join(["auto", "bubblewrap", "docker", "unsafe-local", "none", *sorted(points)])
+        raise SettingsError(f"sandbox.backend is {settings.backend!r}; it can be one of: {names}")
+    sandbox = points[settings.backend].load()(settings)
+    if not isinstance(sandbox, Sandbox):
+        raise SettingsError(f"the entry point {settings.backend!r} of {GROUP} gave {sandbox!r}, which is no Sandbox")
+    return sandbox
 
 
 def limits_for(settings: SandboxSettings) -> SandboxLimits:

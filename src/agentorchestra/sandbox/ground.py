@@ -39,14 +39,14 @@ def new_user() -> int:
     return FIRST_USER + (os.getpid() % (1 << 22)) * 64 + next(_users) % 64
 
 
-def own(folder: Path, *, chosen: bool, image: bool = False) -> int | None:
+def own(folder: Path, *, by_number: bool, image: bool = False) -> int | None:
     """Close a folder of commands to others and return whose its files have to be, None for ours.
 
-    Where the user can be `chosen` (root), it is the one it belongs to since an earlier shell, or a new one; with an
+    Where the user goes `by_number` (root), it is the one it belongs to since an earlier shell, or a new one; with an
     `image` the one whose its files are.
     """
     close_to_others(folder)
-    if not chosen:
+    if not by_number:
         return None
     owner = folder.stat().st_uid
     return IMAGE_USER if image else owner if FIRST_USER <= owner <= IMAGE_USER else new_user()
@@ -97,8 +97,8 @@ def give(folder: Path, user: int, only: Collection[str] | None = None) -> int:
 
 
 def _give(at: int, user: int, depth: int) -> int:
-    with os.scandir(at) as found:
-        names = [one.name for one in found]
+    with os.scandir(at) as entries:
+        names = [entry.name for entry in entries]
     count = len(names)
     for name in names:
         with contextlib.suppress(OSError):  # gone, or something else, meanwhile
@@ -132,11 +132,11 @@ def use_of(folders: Iterable[Path], most_files: int) -> tuple[int, int]:
     size = entries = 0
     todo = [str(folder) for folder in folders]
     while todo and entries <= most_files:
-        with contextlib.suppress(OSError), os.scandir(todo.pop()) as found:
-            for one in found:
+        with contextlib.suppress(OSError), os.scandir(todo.pop()) as scan:
+            for entry in scan:
                 entries += 1
                 with contextlib.suppress(OSError):
-                    size += one.stat(follow_symlinks=False).st_blocks * 512
-                    if one.is_dir(follow_symlinks=False):
-                        todo.append(one.path)
+                    size += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if entry.is_dir(follow_symlinks=False):
+                        todo.append(entry.path)
     return size, entries

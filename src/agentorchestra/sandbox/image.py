@@ -70,11 +70,11 @@ class _Archive:
         with contextlib.suppress(OSError, KeyError, tarfile.TarError):
             if self._tar is None:
                 return (self.path / name).open("rb")
-            for one in (name, f"./{name}"):
+            for path in (name, f"./{name}"):
                 with contextlib.suppress(KeyError):
-                    found = self._tar.extractfile(one)
-                    if found is not None:
-                        return found
+                    file = self._tar.extractfile(path)
+                    if file is not None:
+                        return file
         raise ImageError(
             f"{str(self.path)!r} is no image: it has no {name[:200]!r}; an OCI layout has index.json, "
             "`docker save` writes manifest.json"
@@ -104,11 +104,11 @@ class _Archive:
 
 @contextlib.contextmanager
 def _archive(path: Path) -> Iterator[_Archive]:
-    made = _Archive(path)
+    archive = _Archive(path)
     try:
-        yield made
+        yield archive
     finally:
-        made.close()
+        archive.close()
 
 
 def read_image(path: Path) -> Image:
@@ -119,15 +119,15 @@ def read_image(path: Path) -> Image:
                 config, layers = _of_layout(archive)
             else:
                 (first, *_) = archive.json("manifest.json")
-                config, layers = str(first["Config"]), [str(one) for one in first["Layers"]]
+                config, layers = str(first["Config"]), [str(layer) for layer in first["Layers"]]
             about = archive.json(config)
             with archive.open(config) as file:
                 digest = hashlib.sha256(file.read(_MOST_JSON)).hexdigest()
-            contents = tuple(str(one).removeprefix("sha256:") for one in about["rootfs"]["diff_ids"])
+            contents = tuple(str(digest).removeprefix("sha256:") for digest in about["rootfs"]["diff_ids"])
             _check_platform(path, str(about.get("os", "linux")), str(about.get("architecture", "")))
-            given = about.get("config") or {}
-            environment = dict(one.partition("=")[::2] for one in given.get("Env") or ())
-            work, user = str(given.get("WorkingDir") or ""), str(given.get("User") or "")
+            settings = about.get("config") or {}
+            environment = dict(pair.partition("=")[::2] for pair in settings.get("Env") or ())
+            work, user = str(settings.get("WorkingDir") or ""), str(settings.get("User") or "")
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as exc:
             raise ImageError(f"{str(path)!r} is no image that can be read: {type(exc).__name__}: {exc}") from None
     if len(contents) != len(layers):
@@ -137,38 +137,38 @@ def read_image(path: Path) -> Image:
 
 def _of_layout(archive: _Archive) -> tuple[str, list[str]]:
     """Return the names of config and layers of the one image in a layout that fits this machine."""
-    found = archive.json("index.json")["manifests"]
+    manifests = archive.json("index.json")["manifests"]
     seen: list[str] = []
     for _ in range(8):  # an index may name another one
-        fitting = [one for one in found if _fits(one, seen)]
+        fitting = [manifest for manifest in manifests if _fits(manifest, seen)]
         if not fitting:
             raise ImageError(
                 f"the image {str(archive.path)!r} is for {', '.join(seen) or 'no processor'}, and this machine is "
                 f"linux/{_architecture()}; get the image for this one"
             )
-        chosen = fitting[0]
-        body = archive.json(_blob(chosen["digest"]))
+        manifest = fitting[0]
+        body = archive.json(_blob(manifest["digest"]))
         if "manifests" not in body:
             for layer in body["layers"]:
                 if "zstd" in str(layer.get("mediaType", "")):
                     _zstd(archive.path)
-            return _blob(body["config"]["digest"]), [_blob(one["digest"]) for one in body["layers"]]
-        found = body["manifests"]
+            return _blob(body["config"]["digest"]), [_blob(layer["digest"]) for layer in body["layers"]]
+        manifests = body["manifests"]
     raise ImageError(f"{str(archive.path)!r} is no image: its indexes name each other")
 
 
 def _blob(digest: str) -> str:
     kind, _, name = digest.partition(":")
-    if kind != "sha256" or len(name) != 64 or not all(one in "0123456789abcdef" for one in name):
+    if kind != "sha256" or len(name) != 64 or not all(char in "0123456789abcdef" for char in name):
         raise ImageError(f"an image names {digest[:100]!r}, which is no SHA-256")
     return f"blobs/sha256/{name}"
 
 
 def _fits(descriptor: Mapping[str, Any], seen: list[str]) -> bool:
-    given = descriptor.get("platform")
-    if not given:
+    target = descriptor.get("platform")
+    if not target:
         return True
-    name = f"{given.get('os', 'linux')}/{given.get('architecture', '')}"
+    name = f"{target.get('os', 'linux')}/{target.get('architecture', '')}"
     seen.append(name)
     return name == f"linux/{_architecture()}"
 
@@ -185,7 +185,7 @@ def _check_platform(path: Path, system: str, architecture: str) -> None:
         )
 
 
-def unpacked(image: Image, folder: Path, user: int | None) -> Path:
+def unpack(image: Image, folder: Path, user: int | None) -> Path:
     """Return the root of an image, unpacked below `folder` if it was not; its files belong to `user`. Blocks.
 
     Raises:
@@ -226,17 +226,17 @@ def _zstd(path: Path) -> Any:
 
 
 @contextlib.contextmanager
-def _plain(packed: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
+def _plain(raw: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
     """Give a layer as a plain tar; ImageError for one that is damaged."""
-    head = packed.read(4)
-    packed.seek(0)
-    plain: Any = packed
+    head = raw.read(4)
+    raw.seek(0)
+    plain: Any = raw
     errors: tuple[type[Exception], ...] = (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error)
     if head.startswith(b"\x1f\x8b"):
-        plain = gzip.GzipFile(fileobj=packed)
+        plain = gzip.GzipFile(fileobj=raw)
     elif head == b"\x28\xb5\x2f\xfd":
         library = _zstd(path)
-        plain, errors = library.ZstdFile(packed), (*errors, library.ZstdError)
+        plain, errors = library.ZstdFile(raw), (*errors, library.ZstdError)
     try:
         yield plain
     except errors as exc:
@@ -267,17 +267,17 @@ def _unpack(image: Image, root: Path, user: int | None) -> None:
     modes: dict[Path, int] = {}
     with _archive(image.path) as archive:
         for name, content in zip(image.layers, image.contents, strict=True):
-            with archive.open(name) as packed, _plain(packed, image.path) as plain:
-                hashed = _Hashed(plain, room)
-                with tarfile.open(fileobj=io.BufferedReader(hashed, 1 << 20), mode="r|") as layer:
+            with archive.open(name) as raw, _plain(raw, image.path) as plain:
+                reader = _Hashed(plain, room)
+                with tarfile.open(fileobj=io.BufferedReader(reader, 1 << 20), mode="r|") as layer:
                     _Layer(root, user, modes, image.path).unpack(layer)
-                while hashed.read(1 << 20):
+                while reader.read(1 << 20):
                     pass
-            if hashed.digest.hexdigest() != content:
+            if reader.digest.hexdigest() != content:
                 raise ImageError(f"the image {str(image.path)!r} is damaged: {name} is not what its config names")
-            room -= hashed.size
+            room -= reader.size
     _name_this_host(root, user)
-    for path, mode in sorted(modes.items(), key=lambda one: len(one[0].parts), reverse=True):
+    for path, mode in sorted(modes.items(), key=lambda entry: len(entry[0].parts), reverse=True):
         if path.is_dir() and not path.is_symlink():
             path.chmod(mode)
 
@@ -357,16 +357,16 @@ class _Layer:
         parts = self._parts(member.linkname)
         if not parts:
             raise self._outside(member.linkname)
-        found = self._folder(parts[:-1]) / parts[-1]
-        if not os.path.lexists(found):
+        target = self._folder(parts[:-1]) / parts[-1]
+        if not os.path.lexists(target):
             raise ImageError(
                 f"the image {str(self._source)!r} is damaged: {member.name[:200]!r} is another name of "
                 f"{member.linkname[:200]!r}, which it does not have"
             )
-        return found
+        return target
 
     def _parts(self, name: str) -> list[str]:
-        parts = [one for one in name.split("/") if one not in ("", ".")]
+        parts = [part for part in name.split("/") if part not in ("", ".")]
         if name.startswith("/") or ".." in parts or "\0" in name:
             raise self._outside(name)
         return parts
@@ -389,7 +389,7 @@ class _Layer:
                     raise ImageError(f"the image {str(self._source)!r} is refused: its links lead in a circle")
                 target = str(path.readlink())
                 at = self._root if target.startswith("/") else at
-                todo += [one for one in reversed(target.split("/")) if one not in ("", ".")]
+                todo += [part for part in reversed(target.split("/")) if part not in ("", ".")]
                 continue
             if not path.is_dir():
                 _remove(path)

@@ -32,12 +32,12 @@ of a program for the next one."""
 @functools.lru_cache(maxsize=8)
 def library_paths(names: tuple[str, ...]) -> tuple[dict[str, Path], tuple[str, ...]]:
     """Return what to bind (entry of the library folder -> path on this machine) and the distributions not installed."""
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     missing: list[str] = []
     seen: set[str] = set()
     todo = [(name, True) for name in names]
     while todo:
-        name, wanted = todo.pop()
+        name, is_direct = todo.pop()
         key = re.sub(r"[-_.]+", "-", name).lower()
         if key in seen:
             continue
@@ -45,18 +45,18 @@ def library_paths(names: tuple[str, ...]) -> tuple[dict[str, Path], tuple[str, .
         try:
             distribution = importlib.metadata.distribution(name)
         except importlib.metadata.PackageNotFoundError:
-            if wanted:
+            if is_direct:
                 missing.append(name)
             continue
         for file in distribution.files or ():
             top = file.parts[0]
-            if top not in ("..", "__pycache__", "/") and top not in found:
+            if top not in ("..", "__pycache__", "/") and top not in paths:
                 path = Path(str(distribution.locate_file(top)))
                 if path.exists():
-                    found[top] = path
+                    paths[top] = path
         for line in distribution.requires or ():
             with contextlib.suppress(InvalidRequirement):
                 requirement = Requirement(line)
                 if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
                     todo.append((requirement.name, False))
-    return found, tuple(missing)
+    return paths, tuple(missing)

@@ -49,11 +49,11 @@ class UnsafeLocal(Backend):
         """Start a shell on this machine as it is, with its network and all folders; the given files are a link."""
         world = world.without_machine(self.name)
         temporary = tempfile.TemporaryDirectory(prefix="agentorchestra-", ignore_cleanup_errors=True)
-        given = world.folder / INPUTS
+        inputs = world.folder / INPUTS
         if world.inputs is not None:
             mount_point(world.folder)
-            given.rmdir()
-            given.symlink_to(world.inputs.absolute())
+            inputs.rmdir()
+            inputs.symlink_to(world.inputs.absolute())
 
         def launch() -> Launch:
             mark = secrets.token_hex(16)
@@ -61,8 +61,8 @@ class UnsafeLocal(Backend):
             return Launch(command, {**_environment(temporary.name), _MARK: mark}, done=lambda: _end_marked(mark))
 
         def done() -> None:
-            if given.is_symlink():
-                given.unlink()
+            if inputs.is_symlink():
+                inputs.unlink()
             temporary.cleanup()
 
         inside = Inside(root=str(world.folder), temporary=temporary.name, own_user=False, watched=())
@@ -70,8 +70,8 @@ class UnsafeLocal(Backend):
 
 
 def _environment(temporary: str) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
-    return {**kept, "HOME": temporary, "MPLBACKEND": "Agg", "MPLCONFIGDIR": temporary, "PYTHONUNBUFFERED": "1"}
+    variables = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
+    return {**variables, "HOME": temporary, "MPLBACKEND": "Agg", "MPLCONFIGDIR": temporary, "PYTHONUNBUFFERED": "1"}
 
 
 def _end_marked(mark: str) -> None:

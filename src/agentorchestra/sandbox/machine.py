@@ -24,7 +24,7 @@ PLACE = "/run/agentorchestra"  # the place inside of what the shell itself needs
 LIBRARIES = f"{PLACE}/libraries"  # a folder of it with what Python programs may import
 TEMPORARY = f"{PLACE}/shell"  # a folder of it for what is gone with the shell
 HOST = f"{PLACE}/host"  # with an image: where the host's /usr and Python are seen
-NOBODY = 65534
+NOBODY_UID = 65534
 FOLDERS = ("home", "tmp", "opt")  # the folders of the layer that are seen at the root where there is no image
 HOSTS = "127.0.0.1 localhost\n::1 localhost\n"  # the names that commands know without a network, as /etc/hosts has them
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -43,7 +43,7 @@ class Machine:
     layer: Path  # the folder of the host that takes what they write
     image: Path | None = None  # the unpacked root below the layer; None for the host's /usr
     work: str = WORK  # where the working folder is seen
-    user: int = NOBODY  # whose number commands see as their own; 0 looks like root
+    user: int = NOBODY_UID  # whose number commands see as their own; 0 looks like root
     environment: Mapping[str, str] = field(default_factory=dict)  # variables that commands find besides
 
     @property
@@ -68,8 +68,8 @@ class Machine:
                 # Not PYTHONPATH: what is installed later, and in virtual environments, goes first.
                 (site / "agentorchestra.pth").write_text(f"{LIBRARIES}\n")
             place.mkdir()
-            (place / "passwd").write_text(f"agent:x:{NOBODY}:{NOBODY}:agent:{self.home}:/bin/bash\n")
-            (place / "group").write_text(f"agent:x:{NOBODY}:\n")
+            (place / "passwd").write_text(f"agent:x:{NOBODY_UID}:{NOBODY_UID}:agent:{self.home}:/bin/bash\n")
+            (place / "group").write_text(f"agent:x:{NOBODY_UID}:\n")
             (place / "hosts").write_text(HOSTS)
             (place / "nsswitch.conf").write_text("hosts: files\n")
             return
@@ -105,7 +105,7 @@ class Machine:
     def _overlay(self) -> Path:
         return self.layer.parent / "overlay"
 
-    def mounted(self, command: Sequence[str], *, root: bool) -> list[str]:
+    def mount_command(self, command: Sequence[str], *, root: bool) -> list[str]:
         """Return the command that runs `command` where the overlay is mounted; without the host's `root` as its own."""
         if self.image is None:
             return list(command)
@@ -129,15 +129,15 @@ class Machine:
         """Return the command that runs a program of the host inside."""
         if self.image is None:
             return [shutil.which(program) or program]
-        found = Path(shutil.which(program) or program).resolve()
-        if not found.is_relative_to("/usr") and not found.is_relative_to(base):
-            raise SandboxUnavailableError(f"{found} cannot be used inside an image; install it below /usr")
+        path = Path(shutil.which(program) or program).resolve()
+        if not path.is_relative_to("/usr") and not path.is_relative_to(base):
+            raise SandboxUnavailableError(f"{path} cannot be used inside an image; install it below /usr")
         machine = platform.machine()
         loader = Path(_LOADERS.get(machine, "")).resolve()
         libraries = [f"{HOST}{library.format(machine)}" for library in _LIBRARIES] + [f"{HOST}{base}/lib"]
         return [
             f"{HOST}{loader}",
-            *("--library-path", ":".join(libraries), "--argv0", f"{HOST}{found}", f"{HOST}{found}"),
+            *("--library-path", ":".join(libraries), "--argv0", f"{HOST}{path}", f"{HOST}{path}"),
         ]
 
     def layer_systems(self, *, network: bool) -> list[str]:
@@ -155,10 +155,10 @@ class Machine:
 def host_base() -> str:
     """Return what distinguishes the system below a layer without an image from others, for a snapshot."""
     try:
-        found = platform.freedesktop_os_release()
+        release = platform.freedesktop_os_release()
     except OSError:
-        found = {"ID": platform.system().lower()}
-    return f"host {found.get('ID', '')} {found.get('VERSION_ID', '')} {os.uname().machine}".replace("  ", " ")
+        release = {"ID": platform.system().lower()}
+    return f"host {release.get('ID', '')} {release.get('VERSION_ID', '')} {os.uname().machine}".replace("  ", " ")
 
 
 def python_base() -> str:

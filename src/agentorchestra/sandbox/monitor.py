@@ -57,8 +57,8 @@ class Watch:
         pids = list(_tree(self._pid))
         self.processes = len(pids)
         temporary, entries = _temporary(pids, self._inside)
-        queued, sockets = _sockets(pids)
-        elsewhere = temporary + queued
+        waiting, sockets = _sockets(pids)
+        elsewhere = temporary + waiting
         used = sum(_memory(pid, shared=False) for pid in pids) + elsewhere
         if used > self._limits.memory_bytes:
             used = sum(_memory(pid, shared=True) for pid in pids) + elsewhere  # pages that processes share counted once
@@ -102,7 +102,7 @@ async def watched_shell(
     """
     loop = asyncio.get_running_loop()
     watch = Watch(pid, limits, temporary) if temporary is not None else None
-    crowded: float | None = None
+    crowd_since: float | None = None
     look_again, busy = 0.0, False
     before: tuple[int, int] | None = None
     while True:
@@ -112,8 +112,8 @@ async def watched_shell(
             ending = watch.look()
             if ending is not None:
                 return ending, watch.detail
-            crowded = (crowded or now) if watch.processes >= limits.processes else None
-            if crowded is not None and now - crowded > _CROWDED_S:
+            crowd_since = (crowd_since or now) if watch.processes >= limits.processes else None
+            if crowd_since is not None and now - crowd_since > _CROWDED_S:
                 return "processes", f"it kept more than {limits.processes} processes running"
         first = before is None or (runs() and not busy)
         busy = runs()
@@ -121,7 +121,7 @@ async def watched_shell(
             first
             and before is not None
             and before[1] >= WORTH
-            and await asyncio.to_thread(changes.taken, "use") == set()
+            and await asyncio.to_thread(changes.take, "use") == set()
         ):
             first = False  # as it was when it was looked at last
         if first or now >= look_again:
@@ -139,20 +139,20 @@ async def watched_shell(
 
 
 def _tree(pid: int) -> list[int]:
-    found, todo = [], [pid]
+    pids, todo = [], [pid]
     while todo:
-        one = todo.pop()
-        found.append(one)
+        current = todo.pop()
+        pids.append(current)
         try:
-            for task in Path(f"/proc/{one}/task").iterdir():
+            for task in Path(f"/proc/{current}/task").iterdir():
                 todo += [int(child) for child in (task / "children").read_text().split()]
         except FileNotFoundError:
-            if Path(f"/proc/{one}").exists():  # a kernel without lists of children
+            if Path(f"/proc/{current}").exists():  # a kernel without lists of children
                 with contextlib.suppress(psutil.Error):
                     return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
         except OSError:
             continue
-    return found
+    return pids
 
 
 def _memory(pid: int, *, shared: bool) -> int:
@@ -164,15 +164,15 @@ def _memory(pid: int, *, shared: bool) -> int:
     lines: list[str] = []
     with contextlib.suppress(OSError):
         lines = Path(f"/proc/{pid}/{name}").read_text().splitlines()
-    found = sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(fields))
-    return found or (_memory(pid, shared=False) if shared else 0)
+    size = sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(fields))
+    return size or (_memory(pid, shared=False) if shared else 0)
 
 
 def _sockets(pids: list[int]) -> tuple[int, int]:
     """Return the bytes that wait in sockets, and how many sockets hide theirs; none of a network of ours."""
     own = Path("/proc/self/ns/net").readlink()
     for pid in reversed(pids):
-        queued = 0
+        waiting = 0
         try:
             if Path(f"/proc/{pid}/ns/net").readlink() == own:
                 continue
@@ -180,8 +180,8 @@ def _sockets(pids: list[int]) -> tuple[int, int]:
                 path = Path(f"/proc/{pid}/net/{kind}")
                 for line in path.read_text().splitlines()[1:] if path.exists() else ():
                     sending, _, receiving = line.split()[4].partition(":")
-                    queued += int(sending, 16) + int(receiving, 16)
-            return queued, Path(f"/proc/{pid}/net/unix").read_bytes().count(b"\n") - 1
+                    waiting += int(sending, 16) + int(receiving, 16)
+            return waiting, Path(f"/proc/{pid}/net/unix").read_bytes().count(b"\n") - 1
         except (OSError, ValueError, IndexError):
             continue
     return 0, 0
@@ -197,14 +197,14 @@ def _temporary(pids: list[int], inside: tuple[str, ...]) -> tuple[int, int]:
         seen: set[int] = set()
         for folder in inside:
             try:
-                found = os.statvfs(f"/proc/{pid}/root/{folder}")
+                usage = os.statvfs(f"/proc/{pid}/root/{folder}")
                 device = os.stat(f"/proc/{pid}/root/{folder}").st_dev  # noqa: PTH116 - a path in another root
             except OSError:
                 break
             if device not in seen:
                 seen.add(device)
-                size += (found.f_blocks - found.f_bfree) * found.f_frsize
-                entries += found.f_files - found.f_ffree
+                size += (usage.f_blocks - usage.f_bfree) * usage.f_frsize
+                entries += usage.f_files - usage.f_ffree
         else:
             return size, entries
     return 0, 0

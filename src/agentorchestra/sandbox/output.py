@@ -14,7 +14,7 @@ def plain(text: str, size: int) -> str:
     if odd > max(3, len(text) // 10):  # a bell or two are no binary data
         return f"[{size:,} bytes that are not text in UTF-8; look at them with file, xxd or iconv]"
     lines = _ESCAPE.sub("", text).replace("\r\n", "\n").translate(_ODD).split("\n")
-    drawn = [re.sub(r".?\x08", "", line).rstrip("\r").split("\r") for line in lines]
-    over = sum(len(line) - 1 for line in drawn)
+    layers = [re.sub(r".?\x08", "", line).rstrip("\r").split("\r") for line in lines]
+    over = sum(len(line) - 1 for line in layers)
     note = f"\n[{over:,} lines that others were drawn over are left out]" * bool(over)
-    return "\n".join(line[-1] for line in drawn).rstrip("\n") + note
+    return "\n".join(line[-1] for line in layers).rstrip("\n") + note

@@ -151,7 +151,7 @@ def decoded(message: dict[str, Any]) -> bytes:
         raise Broken("it sent data that cannot be read") from None
 
 
-def shown(value: object) -> str:
+def text_or_kind(value: object) -> str:
     """Return a value for a sentence if it is a text, else its type: it could be nested without end."""
     return value if isinstance(value, str) else f"a {type(value).__name__}"
 

@@ -26,12 +26,12 @@ _STRING = rb"\x1b[PX^_][^\x1b]{0,4096}"
 _ODD = rb"\x1b\[(?=[0-9;?]{0,64}[<=>: -/])[0-?]{0,64}[ -/]{0,8}[@-~]"  # with parts of which pyte knows none
 _UNKNOWN = re.compile(_ODD + rb"|\x1b\[\?[0-9;]*[^0-9;hlJK]|" + _STRING + rb"\x1b\\")
 """Sequences that pyte would print or fail over; a terminal ignores them."""
-_BEGUN = re.compile(rb"\x1b(?:\[[0-?]{0,64}[ -/]?)?$|" + _STRING + rb"\x1b?$")  # a sequence whose end is still to come
+_START = re.compile(rb"\x1b(?:\[[0-?]{0,64}[ -/]?)?$|" + _STRING + rb"\x1b?$")  # a sequence whose end is still to come
 _UNDRAWN_BYTES = 4_096  # after so many without a character that is shown, a sequence counts as never ended
 _ALTERNATE = {47, 1047, 1049}  # modes that show a second screen and, when they are reset, the first one again
-_REFUSED = {3, 5}  # modes that change the size, and all characters at once
+_IGNORED_MODES = {3, 5}  # modes that change the size, and all characters at once
 _SAVED_CURSORS = 8
-_HIGHLIGHTED, _HIGHLIGHTED_CHARS = 12, 80
+_HIGHLIGHTS, _HIGHLIGHTED_CHARS = 12, 80
 _CURSOR_KEYS, _CURSOR_KEY = 1 << 5, re.compile(rb"\x1b\[([ABCDFH])")  # the mode in which these begin otherwise
 
 
@@ -51,11 +51,11 @@ class Screen:
     def pieces(self, data: bytes) -> list[bytes]:
         """Return bytes as `draw` is to have them: without what pyte does not know, and what is not whole yet."""
         data = self._rest + data
-        match = _BEGUN.search(data)
+        match = _START.search(data)
         end = match.start() if match is not None else len(data)
         data, self._rest = data[:end], data[end:]
-        known = _UNKNOWN.sub(b"", data)
-        return [known[at : at + _PIECE] for at in range(0, len(known), _PIECE)]
+        content = _UNKNOWN.sub(b"", data)
+        return [content[at : at + _PIECE] for at in range(0, len(content), _PIECE)]
 
     def draw(self, piece: bytes) -> None:
         with contextlib.suppress(Exception):  # pyte fails over some nonsense; what is left of the piece is not drawn
@@ -77,28 +77,28 @@ class Screen:
         self._drawn.tabstops.update(range(8, size[0], 8))
         self._drawn.cursor_position(self._drawn.cursor.y + 1, self._drawn.cursor.x + 1)  # it may be outside now
 
-    def typed(self, keys: bytes) -> bytes:
+    def keys_for(self, keys: bytes) -> bytes:
         return _CURSOR_KEY.sub(b"\x1bO\\1", keys) if _CURSOR_KEYS in self._drawn.mode else keys
 
     def picture(self) -> Picture:
-        drawn, lines, highlighted = self._drawn, list[str](), list[str]()
+        screen, lines, highlights = self._drawn, list[str](), list[str]()
         line = column = 0
         wraps = False
-        for y in range(drawn.lines):
-            row: Any = drawn.buffer[y]
-            cells = [row[x] for x in range(drawn.columns)]
+        for y in range(screen.lines):
+            row: Any = screen.buffer[y]
+            cells = [row[x] for x in range(screen.columns)]
             before = lines.pop() if wraps else ""
-            if y == drawn.cursor.y:
-                line, column = len(lines), len(before) + len("".join(cell.data for cell in cells[: drawn.cursor.x]))
+            if y == screen.cursor.y:
+                line, column = len(lines), len(before) + len("".join(cell.data for cell in cells[: screen.cursor.x]))
             lines.append(before + "".join(cell.data for cell in cells))
             wraps = getattr(row, "wraps", False) and cells[-1].data != " "
-            marked = "".join(cell.data if cell.reverse else "\n" for cell in cells)
-            highlighted += [one.strip() for one in marked.split("\n") if one.strip()]
+            reverse = "".join(cell.data if cell.reverse else "\n" for cell in cells)
+            highlights += [text.strip() for text in reverse.split("\n") if text.strip()]
         lines = [line.rstrip() for line in lines]
         while lines and not lines[-1]:
             lines.pop()
-        shown = tuple(one[:_HIGHLIGHTED_CHARS] for one in highlighted[:_HIGHLIGHTED])
-        return Picture(tuple(lines), line + 1, column + 1, shown)
+        marks = tuple(text[:_HIGHLIGHTED_CHARS] for text in highlights[:_HIGHLIGHTS])
+        return Picture(tuple(lines), line + 1, column + 1, marks)
 
 
 class _Drawn(pyte.Screen):
@@ -132,7 +132,7 @@ class _Drawn(pyte.Screen):
         self.has_drawn = self._wrapping = True
         if not (data.isascii() and data.isprintable()):
             # pyte drops what follows a character without width, and a cell could grow without end.
-            data = "".join(one for one in unicodedata.normalize("NFC", data) if wcwidth(one) > 0)
+            data = "".join(char for char in unicodedata.normalize("NFC", data) if wcwidth(char) > 0)
         super().draw(data)
         self._wrapping, self._last = False, data[-1:] or self._last
 
@@ -163,7 +163,7 @@ class _Drawn(pyte.Screen):
             if _ALTERNATE.intersection(modes) and self._first is None:
                 self._first = self.buffer, copy.copy(self.cursor)
                 self.buffer = defaultdict(lambda: StaticDefaultDict(self.default_char))
-            modes = tuple(mode for mode in modes if mode not in _REFUSED)
+            modes = tuple(mode for mode in modes if mode not in _IGNORED_MODES)
         super().set_mode(*modes, **kwargs)
 
     def reset_mode(self, *modes: int, **kwargs: Any) -> None:
@@ -171,7 +171,7 @@ class _Drawn(pyte.Screen):
             if _ALTERNATE.intersection(modes) and self._first is not None:
                 (self.buffer, self.cursor), self._first = self._first, None
                 self.cursor_position(self.cursor.y + 1, self.cursor.x + 1)  # the screen may be smaller now
-            modes = tuple(mode for mode in modes if mode not in _REFUSED)
+            modes = tuple(mode for mode in modes if mode not in _IGNORED_MODES)
         super().reset_mode(*modes, **kwargs)
 
     def write_process_input(self, data: str) -> None:

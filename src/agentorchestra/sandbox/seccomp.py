@@ -15,7 +15,7 @@ import struct
 _ARCHES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
 # name: (x86_64, aarch64)
-_REFUSED = {
+_REFUSALS = {
     "acct": (163, 89),
     "add_key": (248, 217),
     "bpf": (321, 280),
@@ -82,25 +82,25 @@ def filter_for(machine: str | None = None) -> bytes | None:
     if machine not in _ARCHES:
         return None
     column = list(_ARCHES).index(machine)
-    refused = _ERRNO | errno.EPERM
+    refusal = _ERRNO | errno.EPERM
     code = [(_LOAD, 0, 0, _ARCH), (_EQUAL, 1, 0, _ARCHES[machine]), (_RETURN, 0, 0, _KILL), (_LOAD, 0, 0, _NUMBER)]
     if machine == "x86_64":
         code += [(_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _KILL)]
     code += [(_AT_LEAST, 0, 1, _NEWEST + 1), (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)]
-    for numbers in _REFUSED.values():
-        code += [(_EQUAL, 0, 1, numbers[column]), (_RETURN, 0, 0, refused)]
+    for numbers in _REFUSALS.values():
+        code += [(_EQUAL, 0, 1, numbers[column]), (_RETURN, 0, 0, refusal)]
     code += [(_EQUAL, 0, 1, _CLONE3[column]), (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)]
     code += [
         (_EQUAL, 0, 4, _CLONE[column]),
         (_LOAD, 0, 0, _FIRST),
         (_ANY_OF, 0, 1, _NEW_NAMESPACES),
-        (_RETURN, 0, 0, refused),
+        (_RETURN, 0, 0, refusal),
         (_RETURN, 0, 0, _ALLOW),
     ]
-    return b"".join(struct.pack("<HBBI", *one) for one in [*code, *_sockets(_SOCKET[column], refused)])
+    return b"".join(struct.pack("<HBBI", *instruction) for instruction in [*code, *_sockets(_SOCKET[column], refusal)])
 
 
-def _sockets(number: int, refused: int) -> list[tuple[int, int, int, int]]:
+def _sockets(number: int, refusal: int) -> list[tuple[int, int, int, int]]:
     """Return the end of a filter: any call but socket(2) is allowed, and that for some kinds of sockets."""
     absent = _ERRNO | errno.EPROTONOSUPPORT
     return [
@@ -116,7 +116,7 @@ def _sockets(number: int, refused: int) -> list[tuple[int, int, int, int]]:
         (_RETURN, 0, 0, absent),
         (_EQUAL, 2, 0, _INET),
         (_EQUAL, 1, 0, _INET6),
-        (_RETURN, 0, 0, refused),
+        (_RETURN, 0, 0, refusal),
         (_LOAD, 0, 0, _SECOND),
         (_AND, 0, 0, _KIND),
         *((_EQUAL, len(_KINDS) - index, 0, kind) for index, kind in enumerate(_KINDS)),

@@ -74,9 +74,9 @@ class ShellState:
         )
 
 
-def _texts(value: object, what: str) -> dict[str, str]:
+def _texts(value: object, name: str) -> dict[str, str]:
     if value is not None and not isinstance(value, dict):
-        raise ValueError(f"the {what} of a shell's state are an object of texts")
+        raise ValueError(f"the {name} of a shell's state are an object of texts")
     # A value that is not text (bytes in no known encoding) is left out: records hold text only.
     pairs = (value or {}).items()
     return {name: text for name, text in pairs if _is_text(name) and _is_text(text) and "\0" not in text}

@@ -26,7 +26,7 @@ from agentorchestra.sandbox.changes import WORTH, Changes
 from agentorchestra.sandbox.ground import close_to_others, give
 from agentorchestra.sandbox.machine import WORK, Machine
 from agentorchestra.sandbox.monitor import too_much_memory, watched_shell
-from agentorchestra.sandbox.pipe import Broken, Launch, Pipe, decoded, printable, shown
+from agentorchestra.sandbox.pipe import Broken, Launch, Pipe, decoded, printable, text_or_kind
 from agentorchestra.sandbox.shell import (
     Gate,
     Job,
@@ -50,7 +50,7 @@ _ANSWER_S = 30.0
 _CANCEL_S = 3.0
 _LONGEST_COMMAND = 1 << 20
 _MOST_JOBS = 1_000_000
-_UNASKED = 1_000
+_STRAYS = 1_000
 _FIRST_LOOK_S, _LOOK_S = 0.01, 0.25
 """Pauses between two looks at a screen: the first one, and the longest of those that follow."""
 _STILL_S, _STILL_UNTOLD_S = 0.05, 0.5
@@ -58,7 +58,7 @@ _STILL_S, _STILL_UNTOLD_S = 0.05, 0.5
 _SIGNALS = re.compile(rb"[\x03\x1a\x1c]|[^\x03\x1a\x1c]+")  # keys that a terminal makes a signal of, and others
 _BEFORE_SIGNAL_S = 3.0
 _SCREENS = 64
-_SAID = ("exited", "interrupted", "time", "flood")  # endings that only the other end knows of
+_ENDINGS = ("exited", "interrupted", "time", "flood")  # endings that only the other end knows of
 
 
 @dataclass(frozen=True)
@@ -90,13 +90,13 @@ class World:
             SandboxUnavailableError: it has something of a machine, or a gate, which only bubblewrap can give.
         """
         machine = self.machine or Machine(Path())
-        given = {
+        features = {
             "hosts": self.gate is not None,
             "image": machine.image is not None,
             "workdir": machine.work != WORK,
             "environment": bool(machine.environment),
         }
-        for name in [one for one, there in given.items() if there]:
+        for name in [name for name, is_present in features.items() if is_present]:
             raise SandboxUnavailableError(
                 f"terminal.{name} needs the sandbox bubblewrap, and this is {backend}; install bubblewrap and set "
                 f'sandbox.backend = "bubblewrap", or leave terminal.{name} away'
@@ -141,15 +141,15 @@ class _View:
     async def take(self, data: bytes, size: int) -> int:
         """Draw what was drawn up to `size` bytes in all, of which `data` came last; return how many are missed."""
         data = data[-DRAWN_BYTES:]
-        missed = max(0, size - self.position - len(data))
+        gap = max(0, size - self.position - len(data))
         self.position = max(0, size)
-        if missed:  # begin at the next sequence or line
+        if gap:  # begin at the next sequence or line
             self.clear()
             data = data[next((at for at, byte in enumerate(data) if byte in b"\x1b\n"), 0) :]
         for piece in self.screen.pieces(data):
             self.screen.draw(piece)
             await asyncio.sleep(0)  # what others do goes on meanwhile
-        return missed
+        return gap
 
 
 class DrivenShell(Shell):
@@ -207,12 +207,12 @@ class DrivenShell(Shell):
             decoders = {fd: codecs.getincrementaldecoder("utf-8")("replace") for fd in fds}
             running = self._running = _Running(number, on_output, {1: Output(), 2: Output()}, decoders)
             running.kills = self._kills()
-            asked = {"kind": "run", "command": command, "seconds": seconds, "together": together, "id": number}
+            request = {"kind": "run", "command": command, "seconds": seconds, "together": together, "id": number}
             try:
-                running.answer = await self._ask(asked)
-                return self._ran(running, await self._answered(running.answer, seconds + _GRACE_S))
-            except Lost as lost:
-                return self._ran(running, None, lost)
+                running.answer = await self._ask(request)
+                return self._result(running, await self._await_answer(running.answer, seconds + _GRACE_S))
+            except Lost as loss:
+                return self._result(running, None, loss)
             except asyncio.CancelledError:
                 await asyncio.shield(self._give_up(running))
                 raise
@@ -232,39 +232,39 @@ class DrivenShell(Shell):
                 return
         await self._down(Lost("it was ended"))
 
-    def _ran(self, running: _Running, reply: dict[str, Any] | None, lost: Lost | None = None) -> ShellRan:
+    def _result(self, running: _Running, reply: dict[str, Any] | None, loss: Lost | None = None) -> ShellRan:
         stdout, stderr = running.outputs[1], running.outputs[2]
-        ran = ShellRan(stdout=stdout.text(), stderr=stderr.text(), printed=stdout.size + stderr.size)
+        end = ShellRan(stdout=stdout.text(), stderr=stderr.text(), printed=stdout.size + stderr.size)
         if self._kills() > running.kills:
-            ran = replace(ran, ending="memory", detail=too_much_memory(self._limits))
-            if lost is not None:
-                lost.detail, lost.ending = ran.detail, "memory"
-        if lost is not None:
-            lost.told = True
-            again = f"the sandbox was ended: {lost.detail}"
-            had, self._had_jobs = self._had_jobs, False
-            return replace(ran, ending=lost.ending, exit_code=-9, again=again, jobs_lost=had, detail=lost.detail)
+            end = replace(end, ending="memory", detail=too_much_memory(self._limits))
+            if loss is not None:
+                loss.detail, loss.ending = end.detail, "memory"
+        if loss is not None:
+            loss.told = True
+            again = f"the sandbox was ended: {loss.detail}"
+            had_jobs, self._had_jobs = self._had_jobs, False
+            return replace(end, ending=loss.ending, exit_code=-9, again=again, jobs_lost=had_jobs, detail=loss.detail)
         assert reply is not None
         self._keep(reply)
         jobs, notes, code = reply.get("jobs"), reply.get("notes"), reply.get("exit_code")
         news, self._news = self._news, None
-        had = news is not None and self._had_jobs
+        had_jobs = news is not None and self._had_jobs
         self._had_jobs = isinstance(jobs, int) and jobs > 0
         self._number(reply.get("last_job"))
-        again = printable(shown(reply.get("again", "")))[:500]
+        again = printable(text_or_kind(reply.get("again", "")))[:500]
         problem, self._problem = self._problem, ""
-        again = "; ".join(one for one in (problem, again) if one)
+        again = "; ".join(text for text in (problem, again) if text)
         if news is not None:
             again = f"the sandbox was ended before this command: {news.detail}" + (f"; {again}" if again else "")
-        ending: ShellEnding = said if (said := reply.get("ending")) in _SAID else "lost"
+        ending: ShellEnding = kind if (kind := reply.get("ending")) in _ENDINGS else "lost"
         return replace(
-            ran,
-            ending=ran.ending if ran.ending == "memory" else ending,
+            end,
+            ending=end.ending if end.ending == "memory" else ending,
             exit_code=code if isinstance(code, int) else 0,
             again=again,
-            jobs_lost=had,
+            jobs_lost=had_jobs,
             jobs=jobs if isinstance(jobs, int) else 0,
-            notes=tuple(printable(shown(note))[:200] for note in notes[:20]) if isinstance(notes, list) else (),
+            notes=tuple(printable(text_or_kind(note))[:200] for note in notes[:20]) if isinstance(notes, list) else (),
         )
 
     def _kills(self) -> int:
@@ -301,78 +301,78 @@ class DrivenShell(Shell):
 
     async def run_apart(self, command: str, *, timeout_s: float) -> Job:
         _check_command(command)
-        asked = {"kind": "job", "command": command, "screen": False, "cpu_seconds": int(2 * timeout_s) + 1}
-        found = _job(await self._about_jobs(asked))
-        self._number(found.job)
+        request = {"kind": "job", "command": command, "screen": False, "cpu_seconds": int(2 * timeout_s) + 1}
+        job = _job(await self._about_jobs(request))
+        self._number(job.job)
         loop = asyncio.get_running_loop()
         end, pause = loop.time() + timeout_s, _FIRST_LOOK_S
-        while (found := await self.output(found.job)).state == "running" and loop.time() < end:
+        while (job := await self.output(job.job)).state == "running" and loop.time() < end:
             await asyncio.sleep(min(pause, max(0.0, end - loop.time())))
             pause = min(2 * pause, _LOOK_S)
-        if found.state == "running":
-            await self.stop(found.job, 9)
-        return found
+        if job.state == "running":
+            await self.stop(job.job, 9)
+        return job
 
     async def look(
         self, job: int, *, keys: bytes = b"", wait_s: float = 0.0, wait_for: str = "", size: Size | None = None
     ) -> Seen:
         _check_size(size or SIZE)
-        if keys and (found := await self.output(job)).state != "running":
-            raise JobError(f"job {job} has ended and takes no keys; start it again: {found.command[:200]}")
+        if keys and (state := await self.output(job)).state != "running":
+            raise JobError(f"job {job} has ended and takes no keys; start it again: {state.command[:200]}")
         view = self._screens.pop(job, None) or _View()
         self._screens[job] = view
         for oldest in list(self._screens)[:-_SCREENS]:  # those that nobody looked at
             del self._screens[oldest]
         async with view.one_look:
             try:
-                seen = [await self._looked(view, job, b"", 0.0)] if size is not None or wait_for else []
+                seen = [await self._look(view, job, b"", 0.0)] if size is not None or wait_for else []
                 if size is not None:
                     await self._about_jobs({"kind": "resize", "job": job, "size": size})
                     view.size = size
                     view.screen.resize(size)
                 before = view.screen.picture().text.count(wait_for) if keys and wait_for else 0
                 *earlier, last = _SIGNALS.findall(keys) or [b""]
-                seen += [await self._looked(view, job, part, max(wait_s, _BEFORE_SIGNAL_S)) for part in earlier]
-                seen.append(await self._looked(view, job, last, wait_s, wait_for, before))
+                seen += [await self._look(view, job, part, max(wait_s, _BEFORE_SIGNAL_S)) for part in earlier]
+                seen.append(await self._look(view, job, last, wait_s, wait_for, before))
                 return replace(seen[-1], missed=sum(a.missed for a in seen), refused=sum(a.refused for a in seen))
             except Broken as exc:
                 raise JobError(f"the screen of job {job} cannot be seen: {exc}") from None
 
-    async def _looked(
+    async def _look(
         self, view: _View, job: int, keys: bytes, wait_s: float, wait_for: str = "", before: int = 0
     ) -> Seen:
         """Send keys and look until the program waits for more, and shows the text that it did not show `before`."""
         loop = asyncio.get_running_loop()
-        end, pause, missed, refused = loop.time() + wait_s, _FIRST_LOOK_S, 0, None
-        typed = keys = view.screen.typed(keys)
+        end, pause, gap, refusals = loop.time() + wait_s, _FIRST_LOOK_S, 0, None
+        pending = keys = view.screen.keys_for(keys)
         while True:
-            asked = {"kind": "look", "job": job, "keys": base64.b64encode(typed).decode(), "after": view.position}
-            reply = await self._about_jobs(asked)
-            size, taken, quiet = (reply.get(name) for name in ("size", "taken", "quiet"))
-            missed += await view.take(decoded(reply), size if isinstance(size, int) else 0)
-            if refused is None:
-                refused = max(0, len(keys) - taken) if isinstance(taken, int) else 0
-            typed = view.screen.answers()
-            found, waits = self._told(_job(reply)), said if isinstance(said := reply.get("waits"), bool) else None
+            request = {"kind": "look", "job": job, "keys": base64.b64encode(pending).decode(), "after": view.position}
+            reply = await self._about_jobs(request)
+            size, count, quiet = (reply.get(name) for name in ("size", "taken", "quiet"))
+            gap += await view.take(decoded(reply), size if isinstance(size, int) else 0)
+            if refusals is None:
+                refusals = max(0, len(keys) - count) if isinstance(count, int) else 0
+            pending = view.screen.answers()
+            state, waits = self._mark(_job(reply)), flag if isinstance(flag := reply.get("waits"), bool) else None
             is_still = isinstance(quiet, float) and quiet >= (_STILL_UNTOLD_S if waits is None else _STILL_S)
-            is_over = is_still and not typed and (found.state != "running" or waits is not False)
-            if wait_for and found.state == "running":
-                is_over = (shown := view.screen.picture().text.count(wait_for)) > before or (is_over and shown > 0)
+            is_over = is_still and not pending and (state.state != "running" or waits is not False)
+            if wait_for and state.state == "running":
+                is_over = (hits := view.screen.picture().text.count(wait_for)) > before or (is_over and hits > 0)
             if is_over or loop.time() >= end:
-                return Seen(found, view.screen.picture(), waits, missed, refused)
+                return Seen(state, view.screen.picture(), waits, gap, refusals)
             await asyncio.sleep(min(pause, max(0.0, end - loop.time())))
             pause = min(2 * pause, _LOOK_S)
 
     async def jobs(self) -> tuple[Job, ...]:
         if self._pipe is None:
             return ()
-        found = (await self._about_jobs({"kind": "jobs"})).get("jobs")
-        return tuple(self._told(_job(one)) for one in found[:200]) if isinstance(found, list) else ()
+        rows = (await self._about_jobs({"kind": "jobs"})).get("jobs")
+        return tuple(self._mark(_job(row)) for row in rows[:200]) if isinstance(rows, list) else ()
 
     async def output(self, job: int) -> Job:
-        return self._told(_job(await self._about_jobs({"kind": "output", "job": job})))
+        return self._mark(_job(await self._about_jobs({"kind": "output", "job": job})))
 
-    def _told(self, job: Job) -> Job:
+    def _mark(self, job: Job) -> Job:
         """Return a job with what the kernel did since it began, in the group that counts the sandbox's memory."""
         kills = self._kills()
         return replace(job, short_of_memory=kills > self._kills_before.get(job.job, kills))
@@ -388,11 +388,11 @@ class DrivenShell(Shell):
             await self._give()
         try:
             self._last += 1
-            reply = await self._answered(await self._ask({**message, "id": self._last}), _ANSWER_S)
-        except Lost as lost:
-            raise JobError(f"the sandbox was ended: {lost.detail}; what ran in the background is gone") from None
+            reply = await self._await_answer(await self._ask({**message, "id": self._last}), _ANSWER_S)
+        except Lost as loss:
+            raise JobError(f"the sandbox was ended: {loss.detail}; what ran in the background is gone") from None
         if "error" in reply:
-            raise JobError(printable(shown(reply["error"]))[:500])
+            raise JobError(printable(text_or_kind(reply["error"]))[:500])
         return reply
 
     async def _give(self) -> None:
@@ -405,7 +405,7 @@ class DrivenShell(Shell):
             raise SandboxUnavailableError(f"the shell's folder cannot be used: {exc}") from exc
 
     def _give_changed(self, user: int) -> None:
-        changed = self._changes.taken("give") if self._many else None
+        changed = self._changes.take("give") if self._many else None
         count = give(self._folder, user, changed)
         self._many = self._many or count >= WORTH
 
@@ -459,7 +459,7 @@ class DrivenShell(Shell):
                 await asyncio.shield(self._down(Lost("it was ended")))
                 raise
             self._keep(reply)
-            self._problem = printable(shown(reply.get("problem", "")))[:300]
+            self._problem = printable(text_or_kind(reply.get("problem", "")))[:300]
 
     async def _ask(self, message: dict[str, Any]) -> asyncio.Future[dict[str, Any]]:
         answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
@@ -467,14 +467,14 @@ class DrivenShell(Shell):
         await self._send(message)
         return answer
 
-    async def _answered(self, answer: asyncio.Future[dict[str, Any]], seconds: float) -> dict[str, Any]:
+    async def _await_answer(self, answer: asyncio.Future[dict[str, Any]], seconds: float) -> dict[str, Any]:
         try:
             async with asyncio.timeout(seconds):
                 return await asyncio.shield(answer)
         except TimeoutError:
-            lost = Lost("it did not answer any more and was killed", "time")
-            await self._down(lost)
-            raise lost from None
+            loss = Lost("it did not answer any more and was killed", "time")
+            await self._down(loss)
+            raise loss from None
 
     async def _send(self, message: dict[str, Any]) -> None:
         if self._pipe is None:
@@ -488,38 +488,38 @@ class DrivenShell(Shell):
     async def _listen(self, pipe: Pipe) -> None:
         try:
             while (message := await pipe.receive()) is not None:
-                self._heard(message)
+                self._hear(message)
                 await asyncio.sleep(0)  # messages that are all there already must not hold up the others
             self._is_lost(Lost(await pipe.last_words()))
         except Broken as exc:
             self._is_lost(Lost(str(exc)))
 
-    def _heard(self, message: dict[str, Any]) -> None:
+    def _hear(self, message: dict[str, Any]) -> None:
         kind = message.get("kind")
         if kind == "out":
-            self._printed(message)
+            self._print(message)
         elif kind == "reply":
             waiting = self._waiting.pop(message["id"], None) if isinstance(message.get("id"), int) else None
             if waiting is None:
-                self._nobody_asked()
+                self._count_stray()
             elif not waiting.done():
                 waiting.set_result(message)
         elif kind == "ready":
-            self._nobody_asked()
+            self._count_stray()
         else:
             raise Broken("it said something unknown")
 
-    def _nobody_asked(self) -> None:
+    def _count_stray(self) -> None:
         """Count a message that nobody waits for; a few are answers that came too late."""
         self._unasked += 1
-        if self._unasked > _UNASKED:
+        if self._unasked > _STRAYS:
             raise Broken("it talks without being asked")
 
-    def _printed(self, message: dict[str, Any]) -> None:
+    def _print(self, message: dict[str, Any]) -> None:
         running, fd = self._running, message.get("fd")
         data = decoded(message)
         if running is None or message.get("id") != running.number or fd not in running.decoders:
-            self._nobody_asked()
+            self._count_stray()
             return
         running.outputs[fd].add(data)
         if sum(output.size for output in running.outputs.values()) > self._limits.flood_bytes + (1 << 20):
@@ -541,29 +541,29 @@ class DrivenShell(Shell):
         )
         self._is_lost(Lost(detail, ending))
 
-    def _is_lost(self, lost: Lost) -> None:
+    def _is_lost(self, loss: Lost) -> None:
         """Tell whoever waits; the process is ended before the next start, or now if it still runs."""
-        self._lost = self._lost or lost
+        self._lost = self._lost or loss
         self._fail_waiting(self._lost)
         if self._pipe is not None and self._pipe.process.returncode is None:
             self._ending = asyncio.create_task(self._down(self._lost))
 
-    async def _down(self, lost: Lost) -> None:
+    async def _down(self, loss: Lost) -> None:
         """End the process; whoever waits hears why."""
         pipe, self._pipe = self._pipe, None
         tasks, self._tasks = self._tasks, []
         self._screens.clear()
         if pipe is not None:
-            self._lost = self._lost or lost
-        self._fail_waiting(self._lost or lost)
+            self._lost = self._lost or loss
+        self._fail_waiting(self._lost or loss)
         if pipe is not None:
             await pipe.close(*tasks)
 
-    def _fail_waiting(self, lost: Lost) -> None:
-        for one in self._waiting.values():
-            if not one.done():
-                one.set_exception(lost)
-                one.exception()  # nobody may be there to hear it
+    def _fail_waiting(self, loss: Lost) -> None:
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(loss)
+                future.exception()  # nobody may be there to hear it
         self._waiting.clear()
 
     async def close(self) -> None:
@@ -621,21 +621,21 @@ def _job(message: object) -> Job:
     """Return the job of a message; what does not fit in it is left out."""
     if not isinstance(message, dict):
         raise ToolError("the sandbox said something that is no job")
-    number, pid, code, printed = (
+    number, pid, code, size = (
         value if isinstance(value := message.get(name), int) else None for name in ("job", "pid", "exit_code", "size")
     )
     state, output = message.get("is"), None
     if "head" in message:
         with contextlib.suppress(Broken):
             head, tail = decoded({"data": message["head"]}), decoded({"data": message.get("tail", "")})
-            output = Output(head, tail, printed or 0).text()
+            output = Output(head, tail, size or 0).text()
     return Job(
         job=number or 0,
-        command=printable(" ".join(shown(message.get("command", "")).split()))[:1000],
+        command=printable(" ".join(text_or_kind(message.get("command", "")).split()))[:1000],
         pid=pid or 0,
         state=state if state in ("running", "flood") else "ended",
         exit_code=code,
         output=output,
-        printed=printed or 0,
+        printed=size or 0,
         screen=message.get("screen") is True,
     )

@@ -90,11 +90,9 @@ async def on_disk(ctx: RunContext[Any], name: str) -> AsyncIterator[tuple[Path, 
             return
         try:
             first = file_named(ctx, first.removeprefix(_TASK_FILES)).name
-        except ToolError as error:
+        except ToolError as exc:
             files = first_names(await folder_names(ctx))
-            raise ToolError(
-                f"{error} An artifact of that name is not there either; the folder holds: {files}."
-            ) from None
+            raise ToolError(f"{exc} An artifact of that name is not there either; the folder holds: {files}.") from None
     yield ctx.file(first), tuple(member), "!".join([first, *member])
 
 

@@ -78,10 +78,8 @@ class Plan(BaseModel):
         free: set[int] = set()
         while more := {i for i, step in enumerate(self.steps) if i not in free and set(step.needs) <= free}:
             free |= more
-        if circle := [str(i) for i in range(len(self.steps)) if i not in free]:
-            raise ToolError(
-                f"the steps {', '.join(circle)} wait for each other and none could ever start; change needs"
-            )
+        if ring := [str(i) for i in range(len(self.steps)) if i not in free]:
+            raise ToolError(f"the steps {', '.join(ring)} wait for each other and none could ever start; change needs")
 
     def waits_for(self, step: PlanStep) -> list[int]:
         """Return the steps that must be completed before this one and are not."""

@@ -183,7 +183,7 @@ class Stock(Generic[T]):
 
     def failures(self) -> dict[str, str]:
         """Return why components that are registered cannot be used here, by name."""
-        return self._of_current(self._failed)
+        return self._of_current(self._failed) if self._failed else {}
 
     def _of_current(self, known: Mapping[tuple[str, str], R]) -> dict[str, R]:
         return {name: known[key] for name in self.names() if (key := (name, self.current(name))) in known}

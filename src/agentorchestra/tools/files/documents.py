@@ -163,16 +163,14 @@ def document_to_json(document: Document) -> dict[str, Any]:
         extras = {"form": document.form, "tables": [document_to_json(table) for table in document.tables] or None}
         return data | {"text": document.text} | {name: value for name, value in extras.items() if value is not None}
     if isinstance(document, TableDocument):
-        table = {
+        grid = {
             "header": list(document.header),
             "rows": [list(row) for row in document.rows],
             "first_row": document.first_row,
             "delimiter": document.delimiter,
         }
         traits = [[trait.kind, trait.value, [list(area) for area in trait.areas]] for trait in document.traits]
-        return (
-            data | table | ({"traits": traits} if traits else {}) | ({"form": document.form} if document.form else {})
-        )
+        return data | grid | ({"traits": traits} if traits else {}) | ({"form": document.form} if document.form else {})
     if isinstance(document, PdfDocument):
         tables = [[page, document_to_json(table)] for page, table in document.tables]
         return data | {"pages": list(document.pages), "tables": tables, "pictured": list(document.pictured)}
@@ -195,9 +193,8 @@ def document_from_json(data: dict[str, Any]) -> Document:
         media_type, pictures = data.get("media_type", "application/pdf"), tuple(data.get("pictured", ()))
         return PdfDocument(tuple(data["pages"]), media_type, tables, notes, pictures)
     if kind == "parts":
-        parts = (
-            DocumentPart(row["name"], document_from_json(row["document"]), row.get("size")) for row in data["parts"]
-        )
+        rows = data["parts"]
+        parts = (DocumentPart(row["name"], document_from_json(row["document"]), row.get("size")) for row in rows)
         return PartsDocument(tuple(parts), data["media_type"], notes)
     raise ValueError(f"no document is of kind {kind!r}; it was written by another version: read the file again")
 

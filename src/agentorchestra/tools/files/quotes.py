@@ -387,9 +387,7 @@ def place_of(document: Document, place: str, quote: str) -> str | None:
 
 def _is_in_notes(document: Document, quote: str) -> bool:
     """Return True if the words are what a reading tells of a file besides its text: a hidden sheet, a left out part."""
-    return any(
-        alike(quote, note) for part in [document, *(leaf for _, leaf in leaves(document))] for note in part.notes
-    )
+    return any(alike(quote, note) for doc in [document, *(leaf for _, leaf in leaves(document))] for note in doc.notes)
 
 
 def _places(document: Document, quote: str, first: int = 1, last: int = sys.maxsize) -> Iterator[str]:

@@ -157,12 +157,10 @@ def _entry(value: dict[str, Any], label: str) -> _Entry:
     try:
         return _Entry.model_validate(value)
     except ValidationError as exc:
-        first = exc.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
+        flaw = exc.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in flaw["loc"])
         # The value may be a secret: its type says enough.
-        raise McpError(
-            f"{label}: {place} does not fit: {first['msg']} (it is {type(first['input']).__name__})"
-        ) from None
+        raise McpError(f"{label}: {place} does not fit: {flaw['msg']} (it is {type(flaw['input']).__name__})") from None
 
 
 class _Filling:

@@ -128,7 +128,7 @@ class Connection:
                 raise ToolError(f"{tool} on {self._name} gave no result: {self._cut(str(exc))}") from None
             finally:
                 SENDING.reset(token)
-            if sending.nobody_there or sending.session_gone or kept_back:
+            if sending.unreachable or sending.session_gone or kept_back:
                 link.end()  # and nothing was done: the call is made again whatever it does
                 continue
             if not is_lost:

@@ -148,8 +148,8 @@ def unique(definitions: Iterable[Definition]) -> list[Definition]:
     return list(by_name.values())
 
 
-def _with_mark(name: str, written: str) -> str:
-    return f"{name[: _LONGEST_NAME - 9]}_{sha256_text(written)[:8]}"
+def _with_mark(name: str, full_name: str) -> str:
+    return f"{name[: _LONGEST_NAME - 9]}_{sha256_text(full_name)[:8]}"
 
 
 def _description(tool: Mapping[str, Any]) -> str:

@@ -46,7 +46,7 @@ class Sending:
     """The fate of the HTTP requests of one call."""
 
     went_out: bool = False  # something of it went out
-    nobody_there: bool = False  # none of it was sent: nobody listens there
+    unreachable: bool = False  # none of it was sent: nobody listens there
     session_gone: bool = False  # the server does not know this session any more, so it did nothing
     problem: str = ""  # why there is no answer, in a few words
     status: int = 0  # of the answer, 0 without one
@@ -112,7 +112,7 @@ class _Client(httpx2.AsyncClient):
             async with asyncio.timeout(_GOODBYE_S if request.method == "DELETE" else None):
                 response = await super().send(request, **options)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as exc:
-            sending.nobody_there = True
+            sending.unreachable = True
             return _in_place_of(request, 503, sending, exc)
         except (httpx2.TransportError, TimeoutError) as exc:
             return _in_place_of(request, 502, sending, exc)
