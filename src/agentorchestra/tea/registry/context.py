@@ -107,13 +107,13 @@ def _changing(
     """Let an operation find everything that is registered, and take into use what it registers."""
 
     @wraps(operation)
-    async def settled(self: ManagerT, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    async def wrapper(self: ManagerT, /, *args: P.args, **kwargs: P.kwargs) -> R:
         await self.access.ready()
         result = await operation(self, *args, **kwargs)
         await self.access.ready()
         return result
 
-    return settled
+    return wrapper
 
 
 class ContextManager(Generic[T]):
@@ -128,7 +128,7 @@ class ContextManager(Generic[T]):
         self,
         kind: Kind[T],
         registry: Registry,
-        given: Mapping[str, T],
+        components: Mapping[str, T],
         access: Access,
         *,
         builtin: Iterable[str] = (),
@@ -139,7 +139,7 @@ class ContextManager(Generic[T]):
         self.access = access
         self.retriever = Retriever()
         self.stock = Stock(
-            kind, registry, given, builtin=builtin, distribution=distribution, namespace=access.namespace
+            kind, registry, components, builtin=builtin, distribution=distribution, namespace=access.namespace
         )
         self._indexed: dict[str, str] = {}
         self._index_of: tuple[tuple[int, int, int], frozenset[str]] = ((-1, -1, -1), frozenset())
@@ -167,15 +167,15 @@ class ContextManager(Generic[T]):
             limit: at most so many.
             under: only those of a branch of the tree category -> toolkit -> component: `mcp/github`.
         """
-        given: tuple[object, object, object] = query, limit, under
-        if not (isinstance(given[0], str) and isinstance(given[1], int) and isinstance(given[2], str | None)):
+        values: tuple[object, object, object] = query, limit, under
+        if not (isinstance(values[0], str) and isinstance(values[1], int) and isinstance(values[2], str | None)):
             raise UsageError(
                 f"retrieve({reprlib.repr(query)}, limit={reprlib.repr(limit)}, under={reprlib.repr(under)}): "
                 "query and under are text, limit a number"
             )
         await self.access.ready()
-        found = await self.retriever.search(query, limit=limit, under=under, among=self._index())
-        return [Found(config=self.stock.config(match.key), score=round(match.score, 4)) for match in found]
+        matches = await self.retriever.search(query, limit=limit, under=under, among=self._index())
+        return [Found(config=self.stock.config(match.key), score=round(match.score, 4)) for match in matches]
 
     async def browse(self, under: str = "") -> Sequence[Group]:
         """Return the branches of the tree below one of them (the top ones by default), with how much is in each."""
@@ -190,7 +190,7 @@ class ContextManager(Generic[T]):
         if self._index_of[0] == now:
             return self._index_of[1]
         names = {name: self.stock.current(name) for name in self.stock.names()}
-        for name in [one for one in self._indexed if self._indexed[one] != names.get(one)]:
+        for name in [key for key in self._indexed if self._indexed[key] != names.get(key)]:
             self.retriever.remove(name)
             del self._indexed[name]
         for name, version in names.items():
@@ -212,8 +212,8 @@ class ContextManager(Generic[T]):
         await self.access.ready()
         configs = [self.stock.config(name) for name in self.stock.names()]
         parts = [f"# {self.kind.plural.capitalize()}", ""]
-        parts += [f"- {one.entry}" for one in configs] or ["There are none."]
-        return "\n".join(parts) + "\n\n" + "\n".join(one.text for one in configs)
+        parts += [f"- {config.entry}" for config in configs] or ["There are none."]
+        return "\n".join(parts) + "\n\n" + "\n".join(config.text for config in configs)
 
     async def versions(self, name: str) -> Sequence[Version]:
         """Return every version with author, reason, lineage and run, oldest first; of an unregistered component too."""
@@ -229,17 +229,17 @@ class ContextManager(Generic[T]):
         await self.access.ready()
         old, new = self.stock.config(name, before), self.stock.config(name, after)
         changes = config_changes(old, new)
-        texts = [await self.stock.readable(self.stock.entry(name, one.version)) for one in (old, new)]
+        texts = [await self.stock.readable(self.stock.entry(name, config.version)) for config in (old, new)]
         was, now = [text.splitlines(keepends=True) for text in texts]
-        unified = difflib.unified_diff(was, now, f"{name}@{old.version}", f"{name}@{new.version}")
+        lines = difflib.unified_diff(was, now, f"{name}@{old.version}", f"{name}@{new.version}")
         level = level_of(changes)
         return Difference(
             name=name,
             before=old.version,
             after=new.version,
             level="patch" if level == "none" and old.content_hash != new.content_hash else level,
-            changes=tuple(one.what for one in changes),
-            text="".join(unified),
+            changes=tuple(change.what for change in changes),
+            text="".join(lines),
         )
 
     async def register(
@@ -282,11 +282,11 @@ class ContextManager(Generic[T]):
             checked_component_name(self.kind.name, name)
         await self.access.ready()
         with within(self.access.namespace):
-            found = await components_of(
+            drafts = await components_of(
                 self.kind, component, name, source, path, trusted=trusted, environments=self.access.environments
             )
         done = await self._register(
-            _checked(self.kind, found, name, version),
+            _with_name(self.kind, drafts, name, version),
             origin="file" if path is not None else "register",
             by=checked_by(by),
             state=state,
@@ -298,34 +298,34 @@ class ContextManager(Generic[T]):
         return done
 
     async def _register(
-        self, found: Sequence[Given], *, needs: bool = False, **terms: Unpack[Terms]
+        self, drafts: Sequence[Given], *, needs: bool = False, **terms: Unpack[Terms]
     ) -> Sequence[ComponentConfig]:
         """Make content versions, all or nothing; with `needs` (`update`) the components must be there already."""
         _check_terms(self.kind, terms)
-        named: dict[str, New[T]] = {}
-        for name, given, made, version in found:
+        by_name: dict[str, New[T]] = {}
+        for name, component, recipe, version in drafts:
             checked_component_name(self.kind.name, name)
             if version is not None:
                 checked_component_version(f"{self.kind.name} {name!r}", version)
-            if name in named:
+            if name in by_name:
                 raise VersionError(f"two of the {self.kind.plural} are called {name!r}; give one another name")
-            one = self.kind.renamed(given, name, version or self.kind.version_of(given))
-            named[name] = New(name, one, *self.stock.identify(name, one, made), version=version, **terms)
-        for new in named.values() if terms.get("state") == "candidate" else ():
-            named[new.name] = await self._no_more_rights(new)
-        await self.registry.keep({one.made.text for one in named.values() if one.made is not None and one.made.text})
+            subject = self.kind.renamed(component, name, version or self.kind.version_of(component))
+            by_name[name] = New(name, subject, *self.stock.identify(name, subject, recipe), version=version, **terms)
+        for new in by_name.values() if terms.get("state") == "candidate" else ():
+            by_name[new.name] = await self._no_more_rights(new)
+        await self.registry.keep({new.made.text for new in by_name.values() if new.made is not None and new.made.text})
         if needs:
             await self.registry.refresh()
-            for name in named:
+            for name in by_name:
                 self.stock.history(name)
 
         def plan() -> Iterable[Entry]:
-            for name, new in named.items():
+            for name, new in by_name.items():
                 history = self.stock.so_far(name)
-                known = history.known_as(new.identity, new.version)
+                match = history.known_as(new.identity, new.version)
                 # What is archived is over: its content begins another version.
-                if known and (new.version is not None or history.version(known).state != "archived"):
-                    yield from registered_again(history, known, new)
+                if match and (new.version is not None or history.version(match).state != "archived"):
+                    yield from registered_again(history, match, new)
                     continue
                 if needs and new.invokers is None:  # another implementation gives nobody a right
                     new = replace(new, invokers=history.version().invokers)
@@ -333,12 +333,12 @@ class ContextManager(Generic[T]):
 
         await self.registry.write(plan)
         done = []
-        for name, new in named.items():
+        for name, new in by_name.items():
             history = self.stock.history(name, hidden=True)
-            chosen = new.version or history.known_as(new.identity) or ""
+            number = new.version or history.known_as(new.identity) or ""
             if new.trusted:
-                self.stock.loaded[name, chosen] = self.stock.limited(name, new.one, history, chosen)
-            done.append(self.stock.config(name, chosen))
+                self.stock.loaded[name, number] = self.stock.limited(name, new.one, history, number)
+            done.append(self.stock.config(name, number))
         return done
 
     async def _no_more_rights(self, new: New[T]) -> New[T]:
@@ -346,16 +346,16 @@ class ContextManager(Generic[T]):
         history = self.stock.so_far(new.name)
         if not history.usable:
             return new
-        held, kind, name = history.version(), self.kind, new.name
+        record, kind, name = history.version(), self.kind, new.name
         present = await self.stock.version(name)
-        had = {**kind.rights(present, await self.stock.made(name)), EVOLVABLE: kind.evolvable(present)}
+        before = {**kind.rights(present, await self.stock.made(name)), EVOLVABLE: kind.evolvable(present)}
         has = {**kind.rights(new.one, new.made), EVOLVABLE: kind.evolvable(new.one)}
-        if not new.trusted and not held.foreign:  # in the sandbox it touches nothing, whatever it says of itself
-            had |= {right: has[right] for right in (TOUCHES, MODE) if right in has}
-        if held.invokers is not None and new.invokers is not None:
-            had[INVOKERS], has[INVOKERS] = frozenset(held.invokers), frozenset(new.invokers)
-        check_rights(f"{kind.name} {name!r}", had, has)
-        return replace(new, invokers=held.invokers if new.invokers is None else new.invokers)
+        if not new.trusted and not record.foreign:  # in the sandbox it touches nothing, whatever it says of itself
+            before |= {right: has[right] for right in (TOUCHES, MODE) if right in has}
+        if record.invokers is not None and new.invokers is not None:
+            before[INVOKERS], has[INVOKERS] = frozenset(record.invokers), frozenset(new.invokers)
+        check_rights(f"{kind.name} {name!r}", before, has)
+        return replace(new, invokers=record.invokers if new.invokers is None else new.invokers)
 
     @_changing
     async def update(
@@ -377,12 +377,12 @@ class ContextManager(Generic[T]):
             UsageError: for anything else that does not fit.
         """
         self.stock.history(name)
-        asked = name if source else None
+        symbol = name if source else None
         with within(self.access.namespace):
-            found = await components_of(
-                self.kind, component, asked, source, None, trusted=trusted, environments=self.access.environments
+            drafts = await components_of(
+                self.kind, component, symbol, source, None, trusted=trusted, environments=self.access.environments
             )
-        new = _checked(self.kind, found, name, version)
+        new = _with_name(self.kind, drafts, name, version)
         (config,) = await self._register(new, origin="update", by=checked_by(by), trusted=trusted, needs=True)
         return config
 
@@ -395,35 +395,35 @@ class ContextManager(Generic[T]):
         Raises:
             UnknownComponentError, VersionError, ComponentNameError.
         """
-        said = checked_by(by)
+        credit = checked_by(by)
         new_name = checked_component_name(self.kind.name, new_name or f"{name}_copy")
-        held = self.stock.history(name).version()
+        record = self.stock.history(name).version()
         if new_name in self.stock.names():
             raise VersionError(f"there is a {self.kind.name} {new_name!r} already; choose another name for the copy")
-        one = self.kind.renamed(await self.stock.version(name), new_name, version or FIRST_VERSION)
-        made = await self.stock.made(name)
-        if made is not None:  # what no text makes is at hand under its own name only
-            made = self.kind.copied(made, name, new_name) if made.maker.how != "given" else None
+        component = self.kind.renamed(await self.stock.version(name), new_name, version or FIRST_VERSION)
+        recipe = await self.stock.made(name)
+        if recipe is not None:  # what no text makes is at hand under its own name only
+            recipe = self.kind.copied(recipe, name, new_name) if recipe.maker.how != "given" else None
         (config,) = await self._register(
-            [Given(new_name, one, made, version)],
-            origin=held.origin if held.origin != "package" else "register",
-            by=said,
-            trusted=not held.foreign,
-            parent=held.config.component,
-            invokers=held.invokers,
+            [Given(new_name, component, recipe, version)],
+            origin=record.origin if record.origin != "package" else "register",
+            by=credit,
+            trusted=not record.foreign,
+            parent=record.config.component,
+            invokers=record.invokers,
         )
         return config
 
     @_changing
     async def unregister(self, name: str, **by: Unpack[By]) -> None:
         """Hide a name, or raise UnknownComponentError. Its versions stay readable; `restore` brings it back."""
-        said = checked_by(by)
+        credit = checked_by(by)
         self.stock.history(name)
 
         def plan() -> Iterable[Entry]:
             history = self.stock.so_far(name)
             if not history.hidden:
-                yield entry(history, "hidden", **said)
+                yield entry(history, "hidden", **credit)
 
         await self.registry.write(plan)
 
@@ -445,21 +445,21 @@ class ContextManager(Generic[T]):
 
     async def _restore(self, name: str, version: str | None, by: By, *, pinned: bool) -> ComponentConfig:
         """Make a version the current one, as it was; it is made before anything is written."""
-        said = checked_by(by)
-        held = self.stock.history(name, hidden=True).version(version)
-        if held.state == "candidate":
+        credit = checked_by(by)
+        record = self.stock.history(name, hidden=True).version(version)
+        if record.state == "candidate":
             raise LifecycleError(
-                f"{self.kind.name} {name}@{held.version} is a candidate, which never was in use; activate it instead"
+                f"{self.kind.name} {name}@{record.version} is a candidate, which never was in use; activate it instead"
             )
-        await self.stock.version(name, held.version)
+        await self.stock.version(name, record.version)
 
         def plan() -> Iterable[Entry]:
             now = self.stock.history(name, hidden=True)
-            chosen = held.version
-            if now.current != chosen or now.hidden or now.version(chosen).state != "active" or now.by_code:
-                yield from activation(now, chosen, said)
+            target = record.version
+            if now.current != target or now.hidden or now.version(target).state != "active" or now.by_code:
+                yield from activation(now, target, credit)
             if pinned and not now.pinned:
-                yield entry(now, "pinned", pinned=True, **said)
+                yield entry(now, "pinned", pinned=True, **credit)
 
         await self.registry.write(plan)
         return self.stock.config(name)
@@ -467,13 +467,13 @@ class ContextManager(Generic[T]):
     @_changing
     async def unpin(self, name: str, **by: Unpack[By]) -> None:
         """Let new versions become the current one again."""
-        said = checked_by(by)
+        credit = checked_by(by)
         self.stock.history(name)
 
         def plan() -> Iterable[Entry]:
             history = self.stock.history(name)
             if history.pinned:
-                yield entry(history, "pinned", pinned=False, **said)
+                yield entry(history, "pinned", pinned=False, **credit)
 
         await self.registry.write(plan)
 
@@ -498,21 +498,21 @@ class ContextManager(Generic[T]):
         Raises:
             LifecycleError: for a version that is no candidate, a kind that has no canaries, or a share outside 0 to 1.
         """
-        said = checked_by(by)
-        held = self.stock.history(name).version(version)
-        what = f"{self.kind.name} {name}@{held.version}"
+        credit = checked_by(by)
+        record = self.stock.history(name).version(version)
+        label = f"{self.kind.name} {name}@{record.version}"
         if self.kind.name not in ("tool", "prompt"):
-            raise LifecycleError(f"{what} cannot have a share of the runs: only tools and prompts can; activate it")
-        if held.state != "candidate":
-            raise LifecycleError(f"{what} is {held.state}, and only a candidate can have a share of the runs")
+            raise LifecycleError(f"{label} cannot have a share of the runs: only tools and prompts can; activate it")
+        if record.state != "candidate":
+            raise LifecycleError(f"{label} is {record.state}, and only a candidate can have a share of the runs")
         if not 0 <= share < 1:
-            raise LifecycleError(f"{what} cannot have the share {share!r}; give one from 0 to below 1, or activate it")
+            raise LifecycleError(f"{label} cannot have the share {share!r}; give one from 0 to below 1, or activate it")
 
         def plan() -> Iterable[Entry]:
-            yield entry(self.stock.history(name), "shared", version=held.version, share=share, **said)
+            yield entry(self.stock.history(name), "shared", version=record.version, share=share, **credit)
 
         await self.registry.write(plan)
-        return self.stock.config(name, held.version)
+        return self.stock.config(name, record.version)
 
     @_changing
     async def archive(self, name: str, version: str, **by: Unpack[By]) -> ComponentConfig:
@@ -520,24 +520,24 @@ class ContextManager(Generic[T]):
         return await self._to_state(name, version, "archived", by)
 
     async def _to_state(self, name: str, version: str | None, state: LifeState, by: By) -> ComponentConfig:
-        said = checked_by(by)
-        chosen = self.stock.history(name, hidden=True).version(version).version
+        credit = checked_by(by)
+        target = self.stock.history(name, hidden=True).version(version).version
 
         def plan() -> Iterable[Entry]:
             history = self.stock.history(name, hidden=True)
-            history.check_step(chosen, state)
+            history.check_step(target, state)
             if state == "active":
-                yield from activation(history, chosen, said)
+                yield from activation(history, target, credit)
                 return
-            if state == "archived" and history.current == chosen and not history.hidden:
+            if state == "archived" and history.current == target and not history.hidden:
                 raise LifecycleError(
-                    f"{self.kind.name} {name}@{chosen} is what {name!r} means now; restore another version first, or "
+                    f"{self.kind.name} {name}@{target} is what {name!r} means now; restore another version first, or "
                     "unregister it"
                 )
-            yield entry(history, "state", version=chosen, state=state, **said)
+            yield entry(history, "state", version=target, state=state, **credit)
 
         await self.registry.write(plan)
-        return self.stock.config(name, chosen)
+        return self.stock.config(name, target)
 
     async def vars(self, name: str, version: str | None = None) -> Sequence[Variable]:
         """Return the parts of a component that may be optimised, with their texts (000, app. C.4)."""
@@ -570,31 +570,31 @@ class ContextManager(Generic[T]):
         """
         if not isinstance(values, Mapping):
             raise UsageError(f"the values of variables are {reprlib.repr(values)}; give them by name, as `vars` does")
-        said, kind, stock, what = checked_by(by), self.kind, self.stock, f"{self.kind.name} {name!r}"
-        held, present, made = stock.history(name).version(), await stock.version(name), await stock.made(name)
-        check_variables(what, values, stock.variables(name, present, made), candidate=candidate)
-        if made is None or (not made.text and made.maker.how in ("module", "source", "prompt")):
+        credit, kind, stock, label = checked_by(by), self.kind, self.stock, f"{self.kind.name} {name!r}"
+        record, present, recipe = stock.history(name).version(), await stock.version(name), await stock.made(name)
+        check_variables(label, values, stock.variables(name, present, recipe), candidate=candidate)
+        if recipe is None or (not recipe.text and recipe.maker.how in ("module", "source", "prompt")):
             raise VersionError(
-                f"the text of {what} was not kept, so it cannot be rewritten; register it from its source"
+                f"the text of {label} was not kept, so it cannot be rewritten; register it from its source"
             )
-        new = kind.rewritten(present, made, values)
-        if not trusted and new.maker.texts != made.maker.texts:
+        new = kind.rewritten(present, recipe, values)
+        if not trusted and new.maker.texts != recipe.maker.texts:
             new = Made(new.text, new.maker.model_copy(update={"foreign_texts": True}))
         # Words that are laid over code leave it as trusted as it was.
         whole = CODE in values or (not kind.is_code(new.maker) and new.maker.how != "given")
-        foreign = held.foreign or (whole and not trusted)
+        foreign = record.foreign or (whole and not trusted)
         if foreign and CODE in values and kind.make_foreign is None:
             raise VersionError(
-                f"code of {kind.plural} that the workspace's user did not write is not executed; {what} stays"
+                f"code of {kind.plural} that the workspace's user did not write is not executed; {label} stays"
             )
-        one = await self.stock.build(what, name, new, held.config, foreign)
+        component = await self.stock.build(label, name, new, record.config, foreign)
         (config,) = await self._register(
-            [Given(name, one, new, version)],
+            [Given(name, component, new, version)],
             origin="setvars",
-            by=said,
+            by=credit,
             state="candidate" if candidate else "active",
             trusted=not foreign,
-            invokers=held.invokers,
+            invokers=record.invokers,
         )
         return config
 
@@ -623,9 +623,9 @@ class ContextManager(Generic[T]):
         """
         file = read_saved(place_of(path), self.kind.name)
         await self.registry.keep(file.texts.values())
-        made = [self.stock.identity(name, one)[1] for name, one in self.stock.given.items()]
+        recipes = [self.stock.identity(name, component)[1] for name, component in self.stock.given.items()]
         at_hand: Sequence[tuple[str, Maker | None]]
-        at_hand = [(sha256_text(one.text), one.maker) for one in made if one is not None and one.text]
+        at_hand = [(sha256_text(recipe.text), recipe.maker) for recipe in recipes if recipe is not None and recipe.text]
         await self.registry.write(lambda: taken_over(file, self.registry, trusted=trusted, at_hand=at_hand))
         await self.access.ready()
         await self.access.ready()
@@ -647,16 +647,16 @@ class ContextManager(Generic[T]):
     async def described(self) -> Sequence[tuple[ComponentConfig, str]]:
         await self.access.ready()
         live = self.stock.live()
-        templates = {name: one.template for name, one in live.items() if isinstance(one, Prompt)}
+        templates = {name: prompt.template for name, prompt in live.items() if isinstance(prompt, Prompt)}
         return [(self.stock.config(name), templates.get(name, "")) for name in self.stock.names()]
 
 
-def _checked(kind: Kind[Any], found: Sequence[Given], name: str | None, version: str | None) -> Sequence[Given]:
-    if not found:
+def _with_name(kind: Kind[Any], drafts: Sequence[Given], name: str | None, version: str | None) -> Sequence[Given]:
+    if not drafts:
         raise ManifestError(f"there is no {kind.name} in what was given")
-    if len(found) > 1 and (name is not None or version is not None):
-        raise UsageError(f"it has {len(found)} {kind.plural}; leave name= and version= out, or give one of them")
-    return [one._replace(name=name or one.name, version=version or one.version) for one in found]
+    if len(drafts) > 1 and (name is not None or version is not None):
+        raise UsageError(f"it has {len(drafts)} {kind.plural}; leave name= and version= out, or give one of them")
+    return [draft._replace(name=name or draft.name, version=version or draft.version) for draft in drafts]
 
 
 def _check_terms(kind: Kind[Any], terms: Terms) -> None:
@@ -665,7 +665,7 @@ def _check_terms(kind: Kind[Any], terms: Terms) -> None:
     invokers: Any = terms.get("invokers")
     if invokers is not None and kind.limited is None:
         raise NotAllowedError(f"who may invoke {kind.plural} cannot be limited; leave invokers out")
-    if isinstance(invokers, str) or not all(isinstance(one, str) and one for one in invokers or ()):
+    if isinstance(invokers, str) or not all(isinstance(invoker, str) and invoker for invoker in invokers or ()):
         raise NotAllowedError(
             f"invokers={invokers!r}; give a list of names of agents, and 'user' for calls outside of runs"
         )

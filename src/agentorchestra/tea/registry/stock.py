@@ -33,7 +33,7 @@ class Stock(Generic[T]):
         self,
         kind: Kind[T],
         registry: Registry,
-        given: Mapping[str, T],
+        components: Mapping[str, T],
         *,
         builtin: Iterable[str],
         distribution: str,
@@ -41,7 +41,7 @@ class Stock(Generic[T]):
     ) -> None:
         self.kind = kind
         self.registry = registry
-        self.given = dict(given)
+        self.given = dict(components)
         self.loaded: dict[tuple[str, str], T] = {}
         self.notice: Callable[[T], object] | None = None
         self._builtin = frozenset(builtin)
@@ -83,9 +83,9 @@ class Stock(Generic[T]):
         if self.is_settled:
             return
         await self._write_given(self._plan_given, self.given)
-        for name, one in self.given.items():
+        for name, component in self.given.items():
             history = self.so_far(name)
-            history.at_hand = history.known_as(self.identity(name, one)[0])
+            history.at_hand = history.known_as(self.identity(name, component)[0])
         for name in self.names():
             if (name, self.current(name)) not in self.loaded:
                 await self._load(name, self.current(name))
@@ -95,82 +95,82 @@ class Stock(Generic[T]):
         """Return what is at hand for one run only, under its versions; VersionError for one with other content."""
 
         def plan() -> Iterable[Entry]:
-            for name, one in components.items():
-                identity, made = self.identity(name, one)
+            for name, part in components.items():
+                identity, recipe = self.identity(name, part)
                 history = self.so_far(name)
                 if history.known_as(identity) is None:
-                    yield from registration(self.kind, history, New(name, one, identity, made, "run", alone=True))
+                    yield from registration(self.kind, history, New(name, part, identity, recipe, "run", alone=True))
 
         await self.registry.refresh()
         await self._write_given(plan, components)
-        admitted = {}
-        for name, one in components.items():
-            version = self.history(name, hidden=True).known_as(self.identity(name, one)[0])
-            admitted[name] = self.kind.renamed(one, name, version or self.kind.version_of(one))
-        return admitted
+        admissions = {}
+        for name, component in components.items():
+            version = self.history(name, hidden=True).known_as(self.identity(name, component)[0])
+            admissions[name] = self.kind.renamed(component, name, version or self.kind.version_of(component))
+        return admissions
 
     async def _write_given(self, plan: Callable[[], Iterable[Entry]], components: Mapping[str, T]) -> None:
         if next(iter(plan()), None) is not None:
-            made = [self.identity(name, one)[1] for name, one in components.items()]
-            await self.registry.keep({one.text for one in made if one is not None and one.text}, at_hand=True)
+            recipes = [self.identity(name, component)[1] for name, component in components.items()]
+            await self.registry.keep({form.text for form in recipes if form is not None and form.text}, at_hand=True)
             await self.registry.write(plan)
 
     def _plan_given(self) -> Iterable[Entry]:
-        for name, one in self.given.items():
-            yield from self._plan_of(name, one)
+        for name, component in self.given.items():
+            yield from self._plan_of(name, component)
 
-    def _plan_of(self, name: str, one: T) -> Iterable[Entry]:
-        identity, made = self.identity(name, one)
+    def _plan_of(self, name: str, component: T) -> Iterable[Entry]:
+        identity, recipe = self.identity(name, component)
         history = self.so_far(name)
         if history.known_as(identity) is not None:
             return
         builtin = name in self._builtin
         origin = "package" if builtin else self._origins.get(name, "code")
         if origin == "code":  # what was made of another component says of which
-            origin = str(getattr(getattr(one, "traits", None), "origin", "")) or "code"
+            origin = str(getattr(getattr(component, "traits", None), "origin", "")) or "code"
         distribution = self._distribution if builtin else ""
-        new = New(name, one, identity, made, origin, by_code=True, distribution=distribution)
+        new = New(name, component, identity, recipe, origin, by_code=True, distribution=distribution)
         yield from registration(self.kind, history, new)
 
     async def examine(self) -> tuple[list[str], list[str]]:
         """Return why no run can begin, and why components cannot be used by one; nothing is written."""
         await self.registry.refresh()
         refusals = []
-        for name, one in self.given.items():
+        for name, component in self.given.items():
             try:
-                [*self._plan_of(name, one)]
+                [*self._plan_of(name, component)]
             except UsageError as exc:
                 refusals.append(str(exc))
         for name in self.names():
             if name not in self.given:
                 await self._load(name, self.current(name))
-        return refusals, [why for _, why in sorted(self.failures().items())]
+        return refusals, [reason for _, reason in sorted(self.failures().items())]
 
-    def identity(self, name: str, one: T) -> tuple[str, Made | None]:
+    def identity(self, name: str, component: T) -> tuple[str, Made | None]:
         """Return the identity of what is at hand, and what it is made of; it is looked at once."""
-        held = self._identities.pop((name, id(one)), None)
-        if held is None or held[0] is not one:
-            held = (one, *self.identify(name, one))
-        self._identities[name, id(one)] = held  # the last one now
+        cached = self._identities.pop((name, id(component)), None)
+        if cached is None or cached[0] is not component:
+            cached = (component, *self.identify(name, component))
+        self._identities[name, id(component)] = cached  # the last one now
         if len(self._identities) > len(self.given) + FOR_ONE_RUN:
             del self._identities[next(iter(self._identities))]
-        return held[1], held[2]
+        return cached[1], cached[2]
 
-    def identify(self, name: str, one: T, made: Made | None = None) -> tuple[str, Made | None]:
+    def identify(self, name: str, component: T, recipe: Made | None = None) -> tuple[str, Made | None]:
         """Return the identity of what is registered, and what it is made of; each comes here once."""
         if self.notice is not None:
-            self.notice(one)
-        made = made if made is not None else self.kind.made(one)
-        if made is not None and made.text:
-            return identity_of(sha256_text(made.text), made.maker, name), made
-        return self.kind.describe(self.kind.named(one), one, False).content_hash, made
+            self.notice(component)
+        recipe = recipe if recipe is not None else self.kind.made(component)
+        if recipe is not None and recipe.text:
+            return identity_of(sha256_text(recipe.text), recipe.maker, name), recipe
+        return self.kind.describe(self.kind.named(component), component, False).content_hash, recipe
 
     def names(self) -> tuple[str, ...]:
         """Return the names that mean something here, sorted."""
         now = self.registry.count, self.registry.handed
         if self._names[0] != now:
-            found = self.registry.histories(self.kind.name)
-            self._names = now, tuple(one.name for one in found if self._is_usable(one))
+            histories = self.registry.histories(self.kind.name)
+            self._names = now, tuple(history.name for history in histories if self._is_usable(history))
         return self._names[1]
 
     def _is_usable(self, history: History) -> bool:
@@ -185,8 +185,8 @@ class Stock(Generic[T]):
         """Return why components that are registered cannot be used here, by name."""
         return self._of_current(self._failed) if self._failed else {}
 
-    def _of_current(self, known: Mapping[tuple[str, str], R]) -> dict[str, R]:
-        return {name: known[key] for name in self.names() if (key := (name, self.current(name))) in known}
+    def _of_current(self, by_key: Mapping[tuple[str, str], R]) -> dict[str, R]:
+        return {name: by_key[key] for name in self.names() if (key := (name, self.current(name))) in by_key}
 
     def current(self, name: str) -> str:
         return self.history(name).current or ""
@@ -196,113 +196,115 @@ class Stock(Generic[T]):
 
     def history(self, name: str, *, hidden: bool = False) -> History:
         """Return what is known of a name, `hidden`: even if it means nothing here, or raise UnknownComponentError."""
-        asked: object = name
-        found = self.registry.history(self.kind.name, name) if isinstance(asked, str) else None
-        if found is not None and (hidden or self._is_usable(found)):
-            return found
+        key: object = name
+        history = self.registry.history(self.kind.name, name) if isinstance(key, str) else None
+        if history is not None and (hidden or self._is_usable(history)):
+            return history
         names = self.names()
         guess = did_you_mean(str(name), names, f"there are: {', '.join(names[:20]) or 'none'}", n=3)
-        gone = " any more (it was unregistered; restore it)" if found is not None and found.hidden else ""
-        raise UnknownComponentError(f"no {self.kind.name} {str(name)[:80]!r}{gone}; {guess}")
+        note = " any more (it was unregistered; restore it)" if history is not None and history.hidden else ""
+        raise UnknownComponentError(f"no {self.kind.name} {str(name)[:80]!r}{note}; {guess}")
 
     def entry(self, name: str, version: str | None) -> Version:
         return self.history(name, hidden=version is not None).version(version)
 
     def config(self, name: str, version: str | None = None) -> ComponentConfig:
         """Return what is known of a component as of the last operation (`info`)."""
-        held = self.entry(name, version)
-        return held.config.model_copy(update={"state": held.state, "origin": held.origin})
+        record = self.entry(name, version)
+        return record.config.model_copy(update={"state": record.state, "origin": record.origin})
 
     async def version(self, name: str, version: str | None = None) -> T:
         """Return a version as a run uses it that names it, or raise UnknownComponentError or VersionError."""
-        wanted = self.entry(name, version)
-        found = await self._load(name, wanted.version)
-        if found is None:
-            raise VersionError(self._failed[name, wanted.version])
-        return found
+        record = self.entry(name, version)
+        component = await self._load(name, record.version)
+        if component is None:
+            raise VersionError(self._failed[name, record.version])
+        return component
 
     async def _load(self, name: str, version: str) -> T | None:
         """Return a version as an object: the one at hand where that is its content, else made from its text."""
         key = name, version
         if key in self.loaded:
             return self.loaded[key]
-        one = self.given.get(name)
+        component = self.given.get(name)
         try:
             history = self.so_far(name)
-            if one is None or history.known_as(self.identity(name, one)[0]) != version:
-                one = await self._make(name, history.version(version))
-            self.loaded[key] = self.limited(name, one, history, version)
+            if component is None or history.known_as(self.identity(name, component)[0]) != version:
+                component = await self._make(name, history.version(version))
+            self.loaded[key] = self.limited(name, component, history, version)
         except UsageError as exc:
             self._failed[key] = str(exc)
             return None
         self._failed.pop(key, None)
         return self.loaded[key]
 
-    async def _make(self, name: str, wanted: Version) -> T:
-        what = f"{self.kind.name} {name}@{wanted.version}"
-        if wanted.maker is None or (
-            wanted.maker.how in ("module", "source", "prompt", "definition") and not wanted.source
+    async def _make(self, name: str, record: Version) -> T:
+        label = f"{self.kind.name} {name}@{record.version}"
+        if record.maker is None or (
+            record.maker.how in ("module", "source", "prompt", "definition") and not record.source
         ):
             raise VersionError(
-                f"{what} is not at hand and its text was not kept (it is not defined at the top of a module); "
+                f"{label} is not at hand and its text was not kept (it is not defined at the top of a module); "
                 "register it from its source, or give it to the workspace"
             )
-        return await self.build(what, name, Made(await self.text(wanted), wanted.maker), wanted.config, wanted.foreign)
+        return await self.build(label, name, Made(await self.text(record), record.maker), record.config, record.foreign)
 
-    async def build(self, what: str, name: str, made: Made, config: ComponentConfig, foreign: bool) -> T:
-        kind, maker = self.kind, made.maker
+    async def build(self, label: str, name: str, recipe: Made, config: ComponentConfig, foreign: bool) -> T:
+        kind, maker = self.kind, recipe.maker
         if maker.how == "given":
-            one = self.given.get(name)
-            if one is None or kind.describe(name, one, False).content_hash != maker.base:
+            component = self.given.get(name)
+            if component is None or kind.describe(name, component, False).content_hash != maker.base:
                 raise VersionError(
-                    f"{what} is the {kind.name} {name!r} of another program or version with other words, and that is "
+                    f"{label} is the {kind.name} {name!r} of another program or version with other words, and that is "
                     "not at hand; change the words of the one that is"
                 )
-            if made.text and foreign:
-                raise self._not_executed(what)
-            if made.text and kind.recoded is not None:
+            if recipe.text and foreign:
+                raise self._refusal(label)
+            if recipe.text and kind.recoded is not None:
                 with within(self._namespace):
-                    one = kind.recoded(one, made)
+                    component = kind.recoded(component, recipe)
         elif foreign and kind.make_foreign is not None:
-            one = await kind.make_foreign(name, maker, made.text, config)
+            component = await kind.make_foreign(name, maker, recipe.text, config)
         elif not foreign or not kind.is_code(maker):
             with within(self._namespace):
-                one = kind.make(name, maker, made.text)
+                component = kind.make(name, maker, recipe.text)
         else:
-            raise self._not_executed(what)
+            raise self._refusal(label)
         if not maker.texts:
-            return one
-        return kind.worded(one, maker.model_copy(update={"foreign_texts": True}) if foreign else maker)
+            return component
+        return kind.worded(component, maker.model_copy(update={"foreign_texts": True}) if foreign else maker)
 
-    def _not_executed(self, what: str) -> VersionError:
+    def _refusal(self, label: str) -> VersionError:
         return VersionError(
-            f"{what} came from elsewhere, and the code of {self.kind.plural} from elsewhere is not executed; "
+            f"{label} came from elsewhere, and the code of {self.kind.plural} from elsewhere is not executed; "
             "read its source and register it as your own"
         )
 
-    def limited(self, name: str, one: T, history: History, version: str) -> T:
+    def limited(self, name: str, component: T, history: History, version: str) -> T:
         """Return a component under its version, with who may invoke it where its registration says so."""
-        one = self.kind.renamed(one, name, version)
+        component = self.kind.renamed(component, name, version)
         invokers = history.invokers(version)
         if invokers is None or self.kind.limited is None:
-            return one
-        return self.kind.limited(one, invokers)
+            return component
+        return self.kind.limited(component, invokers)
 
-    async def text(self, held: Version) -> str:
-        return await self.registry.text(held.source) if held.source else ""
+    async def text(self, record: Version) -> str:
+        return await self.registry.text(record.source) if record.source else ""
 
-    async def readable(self, held: Version) -> str:
-        words = held.maker.texts if held.maker is not None else {}
-        return "\n".join([await self.text(held), *(f"{name}:\n{text}\n" for name, text in sorted(words.items()))])
+    async def readable(self, record: Version) -> str:
+        words = record.maker.texts if record.maker is not None else {}
+        return "\n".join([await self.text(record), *(f"{name}:\n{text}\n" for name, text in sorted(words.items()))])
 
     async def made(self, name: str, version: str | None = None) -> Made | None:
-        held = self.entry(name, version)
-        if held.maker is not None:
-            return Made(await self.text(held), held.maker)
-        one = self.given.get(name)
-        if one is None or self.so_far(name).known_as(self.identity(name, one)[0]) != held.version:
+        record = self.entry(name, version)
+        if record.maker is not None:
+            return Made(await self.text(record), record.maker)
+        component = self.given.get(name)
+        if component is None or self.so_far(name).known_as(self.identity(name, component)[0]) != record.version:
             return None
-        return Made("", Maker(how="given", base=held.config.content_hash))
+        return Made("", Maker(how="given", base=record.config.content_hash))
 
-    def variables(self, name: str, one: T, made: Made | None) -> Sequence[Variable]:
-        return mark_evolvable(self.kind.variables(one, made), self.kind.evolvable(one), builtin=name in self._builtin)
+    def variables(self, name: str, part: T, recipe: Made | None) -> Sequence[Variable]:
+        return mark_evolvable(
+            self.kind.variables(part, recipe), self.kind.evolvable(part), builtin=name in self._builtin
+        )
