@@ -66,7 +66,7 @@ class Provider:
             self._loop.close()
 
 
-def use(folder: Folder, address: str, *, seconds: int = 30, more: str = "") -> None:
+def use(folder: Folder, address: str, *, seconds: float = 30, more: str = "") -> None:
     folder.environment.update(KEY)
     folder.write("agentorchestra.toml", SETTINGS.format(address=address, seconds=seconds) + more)
 
