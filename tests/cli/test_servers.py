@@ -66,7 +66,7 @@ class Provider:
             self._loop.close()
 
 
-def use(folder: Folder, address: str, *, seconds: int = 30, more: str = "") -> None:
+def use(folder: Folder, address: str, *, seconds: float = 30, more: str = "") -> None:
     folder.environment.update(KEY)
     folder.write("agentorchestra.toml", SETTINGS.format(address=address, seconds=seconds) + more)
 
@@ -89,7 +89,7 @@ def use(folder: Folder, address: str, *, seconds: int = 30, more: str = "") -> N
 def test_a_server_that_fails(folder: Folder, failure: ServerReply, kind: str, requests: int) -> None:
     with Provider(failure).running() as provider:
         # The time limit must outlast the start of the client on a busy machine.
-        use(folder, provider.server.base_url, seconds=5 if failure.silent else 30)
+        use(folder, provider.server.base_url, seconds=5 if failure.silent else LONGEST_S)
         done = folder.run("run", "Say something", "--json")
         assert done.code == 1
         assert done.json["status"] == "failed"
