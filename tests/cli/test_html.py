@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from playwright.async_api import Page
 
 from agentorchestra.cli import group
-from agentorchestra.cli.output import OutputError
+from agentorchestra.cli.output import UnwritableError
 from agentorchestra.core.content import Source, TextBlock
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.runtime.results import ToolResult
@@ -289,7 +289,7 @@ def test_where_the_page_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert invoke("show", "last", "--html", "-").stdout == page + "\n"
     Path("pages").mkdir()
     assert invoke("show", "last", "--html", "pages").stdout.strip() == f"pages/{run_id}.html"
-    with pytest.raises(OutputError, match=r"none/x.html cannot be written: No such file.*; name another file"):
+    with pytest.raises(UnwritableError, match=r"none/x.html cannot be written: No such file.*; name another file"):
         invoke("show", "last", "--html", "none/x.html")
     refused = invoke("show", "last", "--html", "--json")
     assert refused.exit_code == 2

@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from agentorchestra.cli.output import OutputError, emit_json, one_line, say
+from agentorchestra.cli.output import UnwritableError, emit_json, one_line, say
 from agentorchestra.core.errors import AgentOrchestraError, ResourceError, UndeclaredToolWarning, UsageError
 from agentorchestra.core.resources import refuse_small_limits, shortage
 
@@ -100,13 +100,13 @@ def _report(exc: BaseException, *, as_json: bool) -> int:
     say(f"error: {sentence}")
     if hint:
         say(hint)
-    if as_json and not isinstance(exc, OutputError):
+    if as_json and not isinstance(exc, UnwritableError):
         about: dict[str, Any] = {"status": status, "error": sentence, "error_type": kind}
         if run_id:
             about["run_id"] = run_id
         try:
             emit_json(about)
-        except OutputError as full:
+        except UnwritableError as full:
             say(f"error: {full}")
     return code
 
@@ -122,7 +122,7 @@ def sentence_of(exc: BaseException) -> tuple[int, str]:
         return CANCELLED, "stopped"
     if isinstance(exc, UsageError):
         return USAGE, one_line(str(exc), 2000)
-    if isinstance(exc, AgentOrchestraError | OutputError | click.ClickException):
+    if isinstance(exc, AgentOrchestraError | UnwritableError | click.ClickException):
         return FAILED, one_line(str(exc), 2000)
     if isinstance(exc, SystemExit):
         return FAILED, f"the program was ended by a call of sys.exit({exc.code!r}), perhaps in your application"

@@ -29,7 +29,7 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u202
 _DIFF_COLOURS = {"+": "32", "-": "31", "@": "36"}
 
 
-class OutputError(Exception):
+class UnwritableError(Exception):
     """Standard output cannot be written, for another reason than that nobody reads it any more."""
 
 
@@ -68,7 +68,7 @@ def emit(text: str) -> bool:
     """Print a result on stdout; return False if nobody reads any more.
 
     Raises:
-        OutputError: if it cannot be written although somebody may read it (a full disk).
+        UnwritableError: if it cannot be written although somebody may read it (a full disk).
     """
     return _emit(lambda: sys.stdout.write(f"{text}\n"), "the run itself")
 
@@ -93,7 +93,7 @@ def _emit(write: Callable[[], object], noun: str) -> bool:
         codes = (errno.EPIPE, errno.EBADF, *((errno.EIO,) if terminal else ()))
         if isinstance(exc, OSError) and exc.errno in codes:
             return False
-        raise OutputError(f"standard output cannot be written: {exc}; {noun} is in the log") from None
+        raise UnwritableError(f"standard output cannot be written: {exc}; {noun} is in the log") from None
 
 
 def _is_terminal(stream: TextIO) -> bool:

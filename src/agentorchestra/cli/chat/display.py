@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _ANSWER_CHARS = 6000  # characters of an answer that are drawn while it comes
 
 
-class Answer:
+class DrawnAnswer:
     """Markdown that a model wrote, for a terminal: nothing in it steers that, and the addresses of links are seen."""
 
     def __init__(self, text: str) -> None:
@@ -60,7 +60,7 @@ class TurnDisplay(PictureDisplay):
         answer = self.answer
         with console.capture() as capture:
             if answer.strip():
-                console.print(Answer(answer[-_ANSWER_CHARS:]), end="")
+                console.print(DrawnAnswer(answer[-_ANSWER_CHARS:]), end="")
         lines = [line for line in capture.get().rstrip("\n").split("\n") if line][-max(1, rows * 2 // 3) :]
         with console.capture() as capture:
             for line in self._picture(console, max(1, rows - len(lines))):

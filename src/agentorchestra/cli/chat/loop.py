@@ -12,7 +12,7 @@ from typing import Any, Never
 from rich.console import RenderableType
 
 from agentorchestra.cli.chat.conversation import Conversation
-from agentorchestra.cli.chat.display import Answer, TurnDisplay
+from agentorchestra.cli.chat.display import DrawnAnswer, TurnDisplay
 from agentorchestra.cli.chat.message import at, files_here, files_in, files_named, kept_as_file
 from agentorchestra.cli.chat.screen import ChatScreen
 from agentorchestra.cli.delivery import Out, hand_over
@@ -250,10 +250,10 @@ class Chat:
         stopped = draft if result.status is RunStatus.CANCELLED else ""  # it was on the screen, and stays
         answer = result.answer_text or (result.report if result.status in FINAL else "") or stopped
         delivery = await hand_over(self.talk.workspace, result, Out(), self.folder)
-        parts: list[RenderableType] = ["", Answer(answer)] if answer else []
+        parts: list[RenderableType] = ["", DrawnAnswer(answer)] if answer else []
         lines = account_lines(result, answer)
         if lines[:1] == [result.report]:
-            parts += ["", Answer(lines.pop(0))]
+            parts += ["", DrawnAnswer(lines.pop(0))]
         parts += ["", *lines, *delivery.problems, *delivery.lines]
         parts.append(f"[{len(await self.talk.turns())}] {summary_line(result)}")
         if result.until is not None and result.status is RunStatus.WAITING:

@@ -28,7 +28,7 @@ _NO_LABEL = "(no label)"
 
 
 @dataclass
-class Row:
+class CostRow:
     """What belongs to one label, model, agent, part, day or run."""
 
     usage: Usage = field(default_factory=Usage)  # its dollars are None if a price is unknown
@@ -135,13 +135,13 @@ async def _views(workspace: Workspace[Any], runs: tuple[str, ...] | None, *, pai
 
 
 def _print_costs(costs: list[tuple[RunHead, list[Charge]]], by: str, *, as_json: bool) -> None:
-    rows: dict[tuple[str, ...], Row] = {}
-    total = Row()
+    rows: dict[tuple[str, ...], CostRow] = {}
+    total = CostRow()
     for record, charges in costs:
         for charge in charges:
             total.add(record.id, charge.usage)
             for name in _NAMES[by](record, charge):
-                rows.setdefault(name, Row()).add(record.id, charge.usage)
+                rows.setdefault(name, CostRow()).add(record.id, charge.usage)
 
     def place(name: tuple[str, ...]) -> tuple[str, float, tuple[str, ...]]:
         """Days and parts in their order; everything else by what it cost."""
@@ -158,7 +158,7 @@ def _print_costs(costs: list[tuple[RunHead, list[Charge]]], by: str, *, as_json:
     emit_either(as_json, about, table(head, lines, words=1 + len(more)))
 
 
-def _figures(row: Row) -> list[str]:
+def _figures(row: CostRow) -> list[str]:
     usage = row.usage
     cost = f"${row.known_usd:.4f}"
     if row.unpriced:

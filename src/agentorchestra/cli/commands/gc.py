@@ -23,7 +23,7 @@ _LONGEST_S = 36_500 * 86_400
 CHOICES = sorted(status.value for status in RunStatus if status not in PENDING)
 
 
-class Span(ParamType):
+class Age(ParamType):
     """A length of time: `30d`, `12h`, `90m`."""
 
     name = "time"
@@ -49,7 +49,7 @@ Examples:
 \b
 Exit codes: 0, also if there is nothing to delete; 1 if the workspace cannot be read."""
 )
-@click.option("--older-than", metavar="T", type=Span(), help="Delete runs whose last event is older, e.g. 30d or 12h.")
+@click.option("--older-than", metavar="T", type=Age(), help="Delete runs whose last event is older, e.g. 30d or 12h.")
 @option("--session", metavar="S", help="Erase this session: all its turns, of any age and end.")
 @click.option("--keep", metavar="N", type=click.IntRange(min=0), help="Delete all runs but the newest N.")
 @click.option(
@@ -63,7 +63,7 @@ Exit codes: 0, also if there is nothing to delete; 1 if the workspace cannot be 
 @option(
     "--grace",
     metavar="T",
-    type=Span(),
+    type=Age(),
     default=f"{GRACE_S / 86_400:g}d",
     help="Blobs, files, folders and images that are younger, or were used since, stay.",
 )

@@ -22,7 +22,7 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
 _RANGE = re.compile(r"(\d{1,15})|(\d{0,15})\.\.(\d{0,15})")
 
 
-class Index(ParamType):
+class IndexRange(ParamType):
     """A place in a log, or a range of places."""
 
     name = "index"
@@ -73,7 +73,7 @@ Exit codes: 0, also if nothing fits; 1 if the log cannot be read; 2 wrong usage.
 @option(
     "--record", metavar="KEY", help="Only of this effect (/1.react#3), or of this branch and those below it (/1.react)."
 )
-@click.option("--index", metavar="N|A..B", type=Index(), help="Only these places in the log of a run.")
+@click.option("--index", metavar="N|A..B", type=IndexRange(), help="Only these places in the log of a run.")
 @click.option("--type", "types", metavar="TYPE", multiple=True, help="Only of this type; may be repeated.")
 @option("--actor", metavar="NAME", help="Only what this agent or process wrote.")
 @click.option("--since", metavar="TIME", type=Since(), help="Only from here on: 2h, 3d, 2026-11-05T12:30.")

@@ -12,7 +12,7 @@ import click
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import FilePath, json_option, option, run_argument, workspace_option
 from agentorchestra.cli.output import (
-    OutputError,
+    UnwritableError,
     account_lines,
     clean,
     command,
@@ -196,7 +196,7 @@ def _write_page(page: Path, text: str, record: RunRecord) -> None:
         with open(target, "w", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
             file.write(text)
     except OSError as exc:
-        raise OutputError(f"{page} cannot be written: {exc.strerror}; name another file with --html FILE") from None
+        raise UnwritableError(f"{page} cannot be written: {exc.strerror}; name another file with --html FILE") from None
     emit(str(target))
 
 
