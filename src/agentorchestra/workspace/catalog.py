@@ -145,6 +145,7 @@ class Catalog:
         self.agents = agents_by_name(own.agents, self.tools, self.systems, prompts, settings)
         self.prompts, self.models, self.sandbox = prompts, models, sandbox
         self._count = -1
+        self._last: tuple[Equipment, tuple[dict[str, Any], Environments]] | None = None
         self._add_carried()
 
     def _add_carried(self, *, refuse: bool = True) -> None:
@@ -186,7 +187,7 @@ class Catalog:
         """Take in what is registered by now. A run that was created before keeps what it had."""
         if self._count == components.count:
             return
-        self._count = components.count
+        self._count, self._last = components.count, None
         self.tools = components.tools.stock.live()
         self.agents = components.agents.stock.live()
         environments = components.environments.stock.live()
@@ -206,6 +207,7 @@ class Catalog:
             return {name: named.get(name, one) for name, one in known.items()}
 
         other = copy(self)
+        other._last = None
         other.agents, other.memories = with_named("agent", self.agents), with_named("memory", self.memories)
         other.packaged = with_named("environment", self.packaged)
         other.environments = with_named("environment", self.environments)
@@ -221,14 +223,30 @@ class Catalog:
 
         Those that work for certain systems are there where one of these drives the run or may be delegated to.
         """
-        from agentorchestra.tea.transformations.base import carried_by
-        from agentorchestra.workspace.agents import team
+        return self._team_and_environments(equipment)[0]
 
-        behind = [carried_by(one).agents for one in (*equipment.tools.values(), *self.environments.values())]
-        leaders = {*self._led_by(equipment), *self.agents_behind, *(one.name for agents in behind for one in agents)}
-        has = {*equipment.tools, *(() if self.sandbox == "none" else ("sandbox",))}
-        chosen = self._chosen
-        return team(self.agents, equipment.environments, {*self.packaged}, has, leaders=leaders, chosen=chosen)
+    def environments_for(self, equipment: Equipment) -> Environments:
+        """Return the environments of a run: all but the packaged ones that neither it nor an agent nor a tool names."""
+        return self._team_and_environments(equipment)[1]
+
+    def _team_and_environments(self, equipment: Equipment) -> tuple[dict[str, Any], Environments]:
+        """Return both, worked out once for a run: its creation and its driver ask for them a dozen times."""
+        if self._last is None or self._last[0] is not equipment:
+            from agentorchestra.tea.transformations.base import carried_by
+            from agentorchestra.workspace.agents import team
+
+            tools = equipment.tools
+            of_tools = [carried_by(tool) for tool in tools.values()]
+            behind = [*of_tools, *(carried_by(environment) for environment in self.environments.values())]
+            leaders = {*self._led_by(equipment), *self.agents_behind, *(a.name for own in behind for a in own.agents)}
+            has = {*tools, *(() if self.sandbox == "none" else ("sandbox",))}
+            named = equipment.environments
+            agents = team(self.agents, named, {*self.packaged}, has, leaders=leaders, chosen=self._chosen)
+            names = {name for agent in agents.values() for name in agent.environments} - {*tools}
+            names |= {*named, *(name for own in of_tools for name in own.environments)}
+            chosen = {name: self.packaged[name] for name in sorted(names & {*self.packaged})}
+            self._last = equipment, (agents, {**chosen, **self.environments})
+        return self._last[1]
 
     def _led_by(self, equipment: Equipment) -> set[str]:
         """Return the systems that drive a run or that it may delegate to, and who takes part in their societies."""
@@ -237,16 +255,6 @@ class Catalog:
         drives = (self.systems.get(name) for name in self._beneath)
         societies = [equipment.society, *(one.limits for one in drives if isinstance(one, Coral))]
         return {equipment.system, *self._beneath, *(name for one in societies if one for name in one.agents)}
-
-    def environments_for(self, equipment: Equipment) -> Environments:
-        """Return the environments of a run: all but the packaged ones that neither it nor an agent nor a tool names."""
-        from agentorchestra.tea.transformations.base import carried_by
-
-        team = self.team(equipment)
-        named = {name for one in team.values() for name in one.environments} - {*equipment.tools}
-        named |= {name for one in equipment.tools.values() for name in carried_by(one).environments}
-        chosen = {name: self.packaged[name] for name in sorted({*equipment.environments, *named} & {*self.packaged})}
-        return {**chosen, **self.environments}
 
     def hidden(self, equipment: Equipment) -> frozenset[str]:
         """Return the packaged environments that agents of a run work in and its top agent does not."""
