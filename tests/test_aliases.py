@@ -42,13 +42,19 @@ def test_a_recorded_text_gets_what_the_present_module_has() -> None:
             if not name.startswith("__") and getattr(value, "__module__", "") == present.__name__
         ]
         lines = [f"from agentorchestra.{before} import {name} as _{n}" for n, name in enumerate(own)]
-        text = "\n".join([f"import agentorchestra.{before} as module, agentorchestra.{before}", *lines])
+        text = "\n".join(
+            [
+                f"import agentorchestra.{before} as module, agentorchestra.{before}",
+                *lines,
+                f"whole = agentorchestra.{before}",
+            ]
+        )
         loaded = load_module(text, label=before)
         for n, name in enumerate(own):
             value = getattr(present, name)
             assert getattr(loaded, f"_{n}") is value, before
             assert getattr(loaded.module, name) is value, before
-        assert eval(f"agentorchestra.{before}", vars(loaded)).__name__ == loaded.module.__name__
+        assert loaded.whole.__name__ == loaded.module.__name__
 
 
 def test_a_name_that_is_another_now_is_the_present_one() -> None:
