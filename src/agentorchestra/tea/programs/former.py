@@ -1,4 +1,4 @@
-"""Former names of modules, for recorded texts alone: they import what had these names when they were recorded.
+"""Former names of modules, for texts of components alone: they import by the names of the time they were recorded.
 
 `former_modules.txt` lists them, and as `module:NAME` what a module defined under another name.
 """
@@ -70,6 +70,7 @@ def _member(module: str, name: str) -> Any:
 
 def _module(name: str) -> ModuleType | None:
     """Return the module that has, or had, a name: itself where nothing in it or below it was renamed."""
+    module: ModuleType | None
     try:
         module = import_module(name)
     except ModuleNotFoundError as exc:
