@@ -1,67 +1,135 @@
-"""Former names of modules lead to the modules that are there now."""
+"""Recorded texts import modules by former names; nothing else does."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from importlib import import_module
+from importlib.resources import files
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-from agentorchestra import aliases
+from agentorchestra.core.errors import SourceError
+from agentorchestra.tea.programs.dynamic import load_module
+from agentorchestra.tea.programs.namespaces import namespace_of, within
 
-TABLE = Path(aliases.__file__).with_name("former_modules.txt")
-MOVED = [
-    tuple(line.split()) for line in TABLE.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")
-]
+TABLE = (files("agentorchestra") / "former_modules.txt").read_text(encoding="utf-8")
+LINES = [tuple(line.split()) for line in TABLE.splitlines() if not line.startswith("#")]
 INSIDE_A_SANDBOX = ("sandbox._", "tea.programs._")
 """Modules that only the interpreter inside of a sandbox imports."""
+MOVED = [pair for pair in LINES if ":" not in pair[0] and not pair[1].startswith(INSIDE_A_SANDBOX)]
 
 
-def test_a_former_name_gives_what_the_module_has() -> None:
+def _present(name: str) -> str:
+    return next((_present(now) for before, now in MOVED if before == name and not _is_there(name)), name)
+
+
+def _is_there(name: str) -> bool:
+    try:
+        import_module(f"agentorchestra.{name}")
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
+def test_a_recorded_text_gets_what_the_present_module_has() -> None:
     for before, now in MOVED:
-        if now.startswith(INSIDE_A_SANDBOX):
-            continue
-        present, former = import_module(f"agentorchestra.{now}"), import_module(f"agentorchestra.{before}")
+        present = import_module(f"agentorchestra.{_present(now)}")
         own = [
             name
             for name, value in vars(present).items()
             if not name.startswith("__") and getattr(value, "__module__", "") == present.__name__
         ]
-        for name in own:
-            assert getattr(former, name) is getattr(present, name)
+        lines = [f"from agentorchestra.{before} import {name} as _{n}" for n, name in enumerate(own)]
+        text = "\n".join(
+            [
+                f"import agentorchestra.{before} as module, agentorchestra.{before}",
+                *lines,
+                f"whole = agentorchestra.{before}",
+            ]
+        )
+        loaded = load_module(text, label=before)
+        for n, name in enumerate(own):
+            value = getattr(present, name)
+            assert getattr(loaded, f"_{n}") is value, before
+            assert getattr(loaded.module, name) is value, before
+        assert loaded.whole.__name__ == loaded.module.__name__
 
 
-def test_a_submodule_is_not_loaded_twice() -> None:
-    from agentorchestra.runtime.store.sqlite import SqliteStore as Former  # type: ignore[import-not-found]
-
-    from agentorchestra.log.store.sqlite import SqliteStore
-
-    assert Former is SqliteStore
-
-
-def test_what_never_was_is_not_found() -> None:
-    with pytest.raises(ModuleNotFoundError, match=r"agentorchestra\.runtime\.nothing"):
-        import_module("agentorchestra.runtime.nothing")
-    with pytest.raises(ImportError, match="nothing"):
-        from agentorchestra.environments.files import nothing  # noqa: F401
+def test_a_name_that_is_another_now_is_the_present_one() -> None:
+    renamed = [pair for pair in LINES if ":" in pair[0]]
+    assert renamed
+    for before, now in renamed:
+        module, _, name = before.partition(":")
+        home, _, present = now.partition(":")
+        text = f"from agentorchestra.{module} import {name} as member\nimport agentorchestra.{module} as module"
+        loaded = load_module(text, label=before)
+        value = getattr(import_module(f"agentorchestra.{home}"), present)
+        assert loaded.member is value and getattr(loaded.module, name) is value
+        assert not hasattr(import_module(f"agentorchestra.{home}"), name)
 
 
-def test_importing_by_a_former_name_replaces_nothing() -> None:
-    """An import binds the module in its parent package, where no function may have the same name."""
-    for before, _ in MOVED:
-        parent, _, child = f"agentorchestra.{before}".rpartition(".")
-        try:
-            package = import_module(parent)
-        except ImportError:
-            continue
-        found = vars(package).get(child)
-        assert found is None or isinstance(found, ModuleType), f"{before} is a {type(found).__name__} of {parent} now"
+def test_every_form_of_an_import_finds_former_names() -> None:
+    text = """
+import agentorchestra.runtime.bundle.checking as checking
+from agentorchestra.runtime import bundle, policy
+from agentorchestra.log import store
+from agentorchestra.tea.tool import *
+from .tool import tool as again
+
+def later():
+    from agentorchestra.runtime.store.sqlite import SqliteStore
+    return SqliteStore
+"""
+    loaded = load_module(text, package="agentorchestra.tea")
+    assert loaded.checking is import_module("agentorchestra.log.bundle.checks")
+    assert loaded.bundle.checking is loaded.checking
+    assert loaded.policy is import_module("agentorchestra.trust.policy")
+    assert loaded.store is import_module("agentorchestra.log.store")
+    assert loaded.Tool is import_module("agentorchestra.tea.calling.tool").Tool and loaded.again is loaded.tool
+    assert loaded.later() is import_module("agentorchestra.log.store.sqlite").SqliteStore
 
 
-def test_any_module_of_a_package_with_a_former_name_may_be_imported_first() -> None:
-    code = "import agentorchestra.environments.files.trash as trash; print(trash.Trash.__name__)"
+def test_a_text_of_a_program_with_a_namespace_finds_former_names_too(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    for folder in ("one", "two"):
+        (tmp_path / folder / "own_words.py").write_text(f"WORD = {folder!r}\n", encoding="utf-8")
+    namespace_of(tmp_path / "one")
+    with within(namespace_of(tmp_path / "two")):
+        loaded = load_module("from own_words import WORD\nfrom agentorchestra.tea.tool import tool")
+    assert loaded.WORD == "two" and loaded.tool is import_module("agentorchestra.tea.calling.tool").tool
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("import agentorchestra.runtime.nothing", r"No module named 'agentorchestra\.runtime\.nothing'"),
+        ("import agentorchestra.runtime.store.nothing as x", r"No module named 'agentorchestra\.runtime\.store"),
+        ("from agentorchestra.environments.files import nothing", "cannot import name 'nothing'"),
+        ("from agentorchestra.tea.tool import nothing", "cannot import name 'nothing'"),
+        ("import agentorchestra.tea\nagentorchestra.tea.nothing", "nothing"),
+        ("from .nothing import x", "attempted relative import"),
+    ],
+)
+def test_what_never_was_is_not_there(text: str, reason: str) -> None:
+    with pytest.raises(SourceError, match=reason):
+        load_module(text)
+
+
+def test_importing_the_package_changes_no_import_of_the_process() -> None:
+    code = """
+import sys
+before = [*sys.meta_path]
+import agentorchestra
+assert sys.meta_path == before, sys.meta_path
+for name in ("agentorchestra.tea.tool", "agentorchestra.runtime.store.sqlite"):
+    try:
+        __import__(name)
+    except ModuleNotFoundError:
+        continue
+    raise AssertionError(name)
+"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout == "Trash\n", done.stderr
+    assert not done.returncode, done.stderr

@@ -9,11 +9,8 @@ Names are loaded when they are first used; importing this package reads no file 
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-from agentorchestra.aliases import FormerModules
 
 if TYPE_CHECKING:
     from agentorchestra.agents.agent import Agent, Relationship
@@ -177,8 +174,6 @@ __all__ = [
     "t2e",
     "tool",
 ]
-
-sys.meta_path.append(FormerModules())  # asked for modules that nothing else finds
 
 
 def __getattr__(name: str) -> Any:

@@ -11,7 +11,7 @@ import pytest
 from agentorchestra import Agent, Budget, Workspace, a2t, tool
 from agentorchestra.agents.debate.agent import debate
 from agentorchestra.agents.debate.invitation import check_options
-from agentorchestra.agents.debate.statements import LONGEST, SHORT, WHOLE, Argument, Expert, Turn, said_so_far
+from agentorchestra.agents.debate.statements import LONGEST, SHORT, WHOLE, Argument, DebateTurn, Expert, said_so_far
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.content import text_of
 from agentorchestra.core.errors import SettingsError, UnknownComponentError, UsageError
@@ -199,7 +199,7 @@ async def test_quotes_are_looked_up_and_those_that_do_not_stand_are_marked(tmp_p
 def test_what_was_said_long_ago_is_shown_in_short() -> None:
     experts = {"A": Expert("A", "a"), "B": Expert("B", "b")}
     turns = [
-        Turn(letter, number, "p" * LONGEST, "c" * LONGEST, (Argument(f"{letter}{number}", "t" * LONGEST),))
+        DebateTurn(letter, number, "p" * LONGEST, "c" * LONGEST, (Argument(f"{letter}{number}", "t" * LONGEST),))
         for number in range(100)
         for letter in "AB"
     ]

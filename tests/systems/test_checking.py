@@ -137,10 +137,10 @@ async def test_a_program_is_cited_by_what_it_printed(tmp_path: Path) -> None:
 def test_an_answer_is_computed_where_its_numbers_were_printed(
     answer: str, task: str, printed: str, holds: bool
 ) -> None:
-    from agentorchestra.agents.outputs import Output
+    from agentorchestra.agents.outputs import ToolOutput
 
-    assert computed(answer, task, [Output("a", 1, "python", "print(x)", printed, Trust.AGENT)]) is holds
-    assert not computed(answer, task, [Output("a", 1, "read_file", "{}", printed, Trust.AGENT)])
+    assert computed(answer, task, [ToolOutput("a", 1, "python", "print(x)", printed, Trust.AGENT)]) is holds
+    assert not computed(answer, task, [ToolOutput("a", 1, "read_file", "{}", printed, Trust.AGENT)])
 
 
 def test_a_rounded_figure_is_given() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.agents.outputs import Output, unproven
+from agentorchestra.agents.outputs import ToolOutput, unproven
 from agentorchestra.core.content import Source, Trust
 from agentorchestra.core.events import Event
 from agentorchestra.core.messages import ModelRequest, ModelResponse
@@ -224,8 +224,8 @@ async def test_where_nothing_was_given_no_figure_is_asked_about(tmp_path: Path) 
 
 
 def test_figures_that_a_program_prints_in_a_line_are_two() -> None:
-    def output(text: str) -> Output:
-        return Output(
+    def output(text: str) -> ToolOutput:
+        return ToolOutput(
             "", 1, "python", "print(a)", text, Trust.UNTRUSTED, pieces=((Source(kind="tool", ref="python"), text),)
         )
 

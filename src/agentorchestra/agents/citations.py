@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, get_args
 
-from agentorchestra.agents.outputs import MOST_RESULT, PROGRAMS, SILENT, Output, outputs, pieces_of, with_points
+from agentorchestra.agents.outputs import MOST_RESULT, PROGRAMS, SILENT, ToolOutput, outputs, pieces_of, with_points
 from agentorchestra.core.content import Source, SourceKind, TextBlock, Trust, without_numbers
 from agentorchestra.core.effects import FINISH, EffectKind
 from agentorchestra.core.errors import ToolError
@@ -134,7 +134,10 @@ def _target(citation: Citation, ctx: BranchContext[Any]) -> tuple[Citation, bool
 
 
 async def _in_files(
-    pairs: Sequence[tuple[Citation, Citation]], calls: Sequence[Output], ctx: BranchContext[Any], lookup: LookupResult
+    pairs: Sequence[tuple[Citation, Citation]],
+    calls: Sequence[ToolOutput],
+    ctx: BranchContext[Any],
+    lookup: LookupResult,
 ) -> None:
     """Look up those from files of the task and from pages, by the tool."""
     if not pairs or not _holds(ctx, CHECK):

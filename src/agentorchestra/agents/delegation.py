@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from agentorchestra.agents.agent import agent_effect, caller_words, order_trust
-from agentorchestra.agents.forms import TEXTS, Question, Questioner, form
+from agentorchestra.agents.forms import TEXTS, Inquiry, Questioner, form
 from agentorchestra.agents.outputs import ended_on
 from agentorchestra.agents.trace import Trace, handed_back, result_of, trace_of
 from agentorchestra.agents.types import Kit
@@ -192,7 +192,7 @@ class DelegateTask:
         blocks = tuple(TextBlock(text=text, source=source, trust=trace.trust) for text in texts)
         values = {"task": child.instruction, "status": result.status.value}
         questioner = Questioner(ctx, self.kit, REVIEWER)
-        reply = await questioner.one(Question("aorchestra_review", REVIEW, values, blocks, beside=True))
+        reply = await questioner.one(Inquiry("aorchestra_review", REVIEW, values, blocks, beside=True))
         notes = [" ".join(str(point).split()) for point in ((reply or {}).get("points") or ())]
         notes += [f"Issue: {' '.join(str(issue).split())}" for issue in ((reply or {}).get("issues") or ())]
         points = [point for point in notes if point][: 2 * MOST_POINTS] or trace.lines[-MOST_POINTS:]

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from agentorchestra.agents.agent import Agent
-from agentorchestra.agents.forms import INTEGER, TEXT, TEXTS, Question, Questioner, form, limit_status, list_of
+from agentorchestra.agents.forms import INTEGER, TEXT, TEXTS, Inquiry, Questioner, form, limit_status, list_of
 from agentorchestra.agents.memory import SessionMemory
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Source, TextBlock, Trust
@@ -99,7 +99,7 @@ class Distiller:
         questioner = Questioner(ctx, kit, spec.role, spec.model)
         values = {"most": MOST_TIPS, "known": len(entries), "retired": len(material.retired)}
         content = (*_run_blocks(material), *_entry_blocks(entries))
-        reply = await questioner.one(Question("distiller", _FORM, values, content, decides=True))
+        reply = await questioner.one(Inquiry("distiller", _FORM, values, content, decides=True))
         if reply is None:
             status = limit_status(questioner.limited) if questioner.limited else RunStatus.FAILED
             reason = questioner.limited or "the model gave no tips in the form that was asked for, asked twice"

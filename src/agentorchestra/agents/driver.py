@@ -17,7 +17,7 @@ from agentorchestra.agents.first_view import choose_first_view
 from agentorchestra.agents.forms import limit_status
 from agentorchestra.agents.handover import ToolReceiver
 from agentorchestra.agents.memory import memory_of
-from agentorchestra.agents.parts.base import Work
+from agentorchestra.agents.parts.base import PartWork
 from agentorchestra.agents.parts.choice import chosen_parts
 from agentorchestra.agents.parts.scaling import drive, weighted_decide
 from agentorchestra.agents.parts.verifier import Verifier
@@ -216,7 +216,7 @@ async def run_agent(
     around = [environment_state(f"{name}@{world.version}", instance_of(world)) for name, world in environments.items()]
     working = agent_state(ctx).memory  # of an agent with a workflow around this loop
     memory = working or memory_of(spec, ctx, kit, top=top, trust=order_trust(ctx), parts=wanted)
-    extras = chosen_parts(wanted, Work(spec, kit, offered, own))
+    extras = chosen_parts(wanted, PartWork(spec, kit, offered, own))
     parts = replace(
         parts,
         perceive=(

@@ -58,8 +58,8 @@ def list_of(form: Form) -> Form:
 
 
 @dataclass(frozen=True)
-class Question:
-    """One question.
+class Inquiry:
+    """A question to a role, whose reply has a form.
 
     Attributes:
         final: asked with what the budget keeps for an answer.
@@ -89,12 +89,12 @@ class Questioner:
     over: Callable[[], bool] = field(default_factory=lambda: lambda: False, init=False)  # as a default it is a method
     # when those that have to queue for their model are not begun any more either
     begin_by: datetime | None = field(default=None, init=False)
-    unasked: list[Question] = field(default_factory=list, init=False)  # the questions that were not begun for that
+    unasked: list[Inquiry] = field(default_factory=list, init=False)  # the questions that were not begun for that
 
-    async def one(self, question: Question) -> dict[str, Any] | None:
+    async def one(self, question: Inquiry) -> dict[str, Any] | None:
         return (await self.all([question]))[0]
 
-    async def all(self, questions: Sequence[Question]) -> list[dict[str, Any] | None]:
+    async def all(self, questions: Sequence[Inquiry]) -> list[dict[str, Any] | None]:
         """Return the replies in order; None where nobody could be asked, or nothing that fits came, asked twice."""
         replies: list[dict[str, Any] | None] = [None] * len(questions)
         open_ = dict.fromkeys(range(len(questions)), "")
@@ -119,11 +119,11 @@ class Questioner:
                     open_[index] = value
         return replies
 
-    def left_out(self, question: Question) -> bool:
+    def left_out(self, question: Inquiry) -> bool:
         """Return True if a question was not begun, since no more were to begin."""
         return any(other is question for other in self.unasked)
 
-    def _effect(self, question: Question, problem: str) -> Effect:
+    def _effect(self, question: Inquiry, problem: str) -> Effect:
         content = question.content
         if problem:
             content = (*content, TextBlock(text=f"Your last reply was of no use: {problem}", trust=Trust.SYSTEM))

@@ -38,7 +38,7 @@ MOST_ASKED = 2_000  # characters of a program, or of the arguments of a call, th
 
 
 @dataclass(frozen=True)
-class Output:
+class ToolOutput:
     asker: str
     n: int  # the number, on the branch that was looked at, of the effect that the call belongs to
     name: str  # of the tool, the action (`terminal_run`) or PROGRAM
@@ -59,7 +59,7 @@ class Output:
         own = [text for source, text in self.pieces if source.kind not in ("file", "web")]
         return "\n".join([self.asked, *own]) if own else ""
 
-    def without(self, sources: Collection[str]) -> Output | None:
+    def without(self, sources: Collection[str]) -> ToolOutput | None:
         """Return it without what came from some files and pages; None where that is all, or it was asked for these."""
         if any(self.shows(name) for name in sources):
             return None
@@ -87,7 +87,7 @@ def ended_on(ctx: BranchContext[Any], kinds: Collection[EffectKind], *, after: i
             yield n, record
 
 
-def outputs(ctx: BranchContext[Any]) -> list[Output]:
+def outputs(ctx: BranchContext[Any]) -> list[ToolOutput]:
     """Return what calls gave a branch's agent so far, in earlier turns too, and the agents that it asked, in order."""
     records: dict[str, list[tuple[int, Record]]] = {}
     for key, record in ctx.run.ledger.records.items():
@@ -96,7 +96,7 @@ def outputs(ctx: BranchContext[Any]) -> list[Output]:
     return [*_before(ctx), *_on(records, ctx.branch, ctx.actor, upto=ctx.last_n)]
 
 
-def _before(ctx: BranchContext[Any]) -> Iterator[Output]:
+def _before(ctx: BranchContext[Any]) -> Iterator[ToolOutput]:
     """Yield what calls gave in earlier turns of the session, as far as it stands in the conversation."""
     by_id: dict[str, ToolCall] = {}
     for message in conversation(ctx, native=True):
@@ -109,7 +109,7 @@ def _before(ctx: BranchContext[Any]) -> Iterator[Output]:
 
 def _on(
     records: dict[str, list[tuple[int, Record]]], branch: str, asker: str, *, upto: int | None = None, number: int = 0
-) -> Iterator[Output]:
+) -> Iterator[ToolOutput]:
     for n, record in sorted(records.get(branch, ()), key=lambda row: row[0]):
         if upto is not None and n > upto:
             continue  # a replay's log holds later things too
@@ -130,7 +130,7 @@ def _on(
                 yield _output(asker, number or n, name, record.effect, record.outcome)
 
 
-def _output(asker: str, n: int, name: str, effect: dict[str, Any], outcome: Outcome) -> Output:
+def _output(asker: str, n: int, name: str, effect: dict[str, Any], outcome: Outcome) -> ToolOutput:
     arguments = effect.get("arguments", {})
     if effect.get("kind") == EffectKind.INVOKE_ACTION:
         arguments = arguments.get("arguments", {})
@@ -145,7 +145,7 @@ def _from_blocks(
     blocks: Sequence[Block],
     pieces: tuple[tuple[Source, str], ...] | None = None,
     trust: Trust = Trust.SYSTEM,
-) -> Output:
+) -> ToolOutput:
     program = [value for key in ("code", "command") if isinstance(value := arguments.get(key), str)]
     request = program[0] if program and name in PROGRAMS else canonical_json(arguments)
     pictures = [block for block in blocks if isinstance(block, MediaBlock)]
@@ -155,7 +155,7 @@ def _from_blocks(
         origin = Source(kind="tool", ref=name)
         pieces = tuple((block.source or origin, without_numbers(block)) for block in blocks)
     text = "\n".join(map(without_numbers, blocks))
-    return Output(asker, n, name, request, text, trust, frozenset(media), pieces)
+    return ToolOutput(asker, n, name, request, text, trust, frozenset(media), pieces)
 
 
 def pieces_of(name: str, outcome: Outcome) -> tuple[tuple[Source, str], ...]:
@@ -209,7 +209,7 @@ def missing(answer: str, text: str, there: Collection[str] = (), *, checks: int 
     return [text for form, text in amounts if not any(is_among(key, forms) for key in (form, *figures(points(text))))]
 
 
-def unproven(answer: str, known: Sequence[str], calls: Sequence[Output], *, checks: int = CHECKS) -> list[str]:
+def unproven(answer: str, known: Sequence[str], calls: Sequence[ToolOutput], *, checks: int = CHECKS) -> list[str]:
     """Return the figures of an answer that are nowhere known; they may be rounded.
 
     Args:
@@ -226,7 +226,7 @@ def unproven(answer: str, known: Sequence[str], calls: Sequence[Output], *, chec
     return missing(answer, text, forms, checks=checks)
 
 
-def computed(answer: str, task: str, calls: Sequence[Output], computing: Collection[str] = PROGRAMS) -> bool:
+def computed(answer: str, task: str, calls: Sequence[ToolOutput], computing: Collection[str] = PROGRAMS) -> bool:
     """Return True if one program or tool gave an answer: its words, or its numbers that the task has not."""
     task_figures = figures(task, digits=1)
     novel = [form for form in figures(answer, digits=1) if form not in task_figures]
@@ -245,7 +245,7 @@ def computed(answer: str, task: str, calls: Sequence[Output], computing: Collect
 # -- for a judge -------------------------------------------------------------------------------------------------------
 
 
-def without_repeats(calls: Sequence[Output]) -> Iterator[Output]:
+def without_repeats(calls: Sequence[ToolOutput]) -> Iterator[ToolOutput]:
     """Give outputs without those parts of files and pages that earlier ones gave."""
     seen: set[tuple[Source, str]] = set()
     for call in calls:
@@ -256,7 +256,7 @@ def without_repeats(calls: Sequence[Output]) -> Iterator[Output]:
         seen |= read
 
 
-def output_blocks(calls: Sequence[Output], answer: str, most: int) -> list[TextBlock]:
+def output_blocks(calls: Sequence[ToolOutput], answer: str, most: int) -> list[TextBlock]:
     """Return the outputs that an answer may rest on, those with its figures and words first, in so many characters."""
     marks = {*figures(answer, digits=1).values(), *re.findall(r"[^\W\d_]{4,}", answer.casefold())}
     unlike = {(call.name, call.asked, call.text): call for call in calls}
@@ -274,7 +274,7 @@ def output_blocks(calls: Sequence[Output], answer: str, most: int) -> list[TextB
     ]
 
 
-def _excerpt(output: Output, marks: Collection[str], most: int) -> str:
+def _excerpt(output: ToolOutput, marks: Collection[str], most: int) -> str:
     request = output.asked if len(output.asked) <= MOST_ASKED else f"{output.asked[:MOST_ASKED]}…"
     head = f"{output.asker} called {output.name}: {request}\nIt gave: "[:most]
     room = most - len(head)

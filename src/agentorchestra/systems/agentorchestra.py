@@ -22,10 +22,10 @@ from agentorchestra.agents.conversation import files_in_conversation
 from agentorchestra.agents.driver import run_agent
 from agentorchestra.agents.first_view import short_files
 from agentorchestra.agents.outputs import PROGRAMS, outputs
-from agentorchestra.agents.planning.checks import Check, is_proven, plain
+from agentorchestra.agents.planning.checks import PlanCheck, is_proven, plain
 from agentorchestra.agents.planning.evidence import results_before, said_of, user_additions
 from agentorchestra.agents.planning.revision import Interjections, Replacements
-from agentorchestra.agents.planning.verification import Verifier
+from agentorchestra.agents.planning.verification import ResultVerifier
 from agentorchestra.agents.reporting.agent import NAME as REPORTER
 from agentorchestra.agents.requests import ask_model
 from agentorchestra.agents.types import Kit
@@ -68,7 +68,7 @@ class AgentOrchestra:
         context = (*spec.context, *material)
         planner = planner.model_copy(update={"tools": tools, "context": context})
         delegates = kit.delegates(ctx, task=spec.instruction)
-        check = Check(spec.instruction, kit, Verifier(spec.instruction, kit, delegates, self.settings))
+        check = PlanCheck(spec.instruction, kit, ResultVerifier(spec.instruction, kit, delegates, self.settings))
         early = EarlyFinish(spec, frozenset(delegate.agent.name for delegate in delegates) - {REPORTER}, check)
         observe = (Replacements(kit, delegates), check, early)
         hear = Interjections(kit)
@@ -106,7 +106,7 @@ class EarlyFinish:
 
     spec: AgentSpec
     agents: Collection[str]
-    check: Check
+    check: PlanCheck
 
     async def __call__(self, state: State, ctx: BranchContext[Any]) -> State:
         if state.ended or state.problem or self.spec.output_schema is not None or user_additions(state):

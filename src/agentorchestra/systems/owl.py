@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from agentorchestra.agents.agent import Delegate, agent_effect
-from agentorchestra.agents.forms import TEXT, TEXTS, Form, Limited, Question, Questioner, form, limit_status, material
+from agentorchestra.agents.forms import TEXT, TEXTS, Form, Inquiry, Limited, Questioner, form, limit_status, material
 from agentorchestra.agents.society.actors import WORKERS
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
@@ -102,7 +102,7 @@ class _Workforce:
         files = ", ".join(ref.name for ref in self.ctx.manifest.files)
         names = (material(f"Files of the task, which the workers can read: {files}", "names", "file"),) if files else ()
         content = (*self.spec.context, *names, *(subtask.block(with_status=True) for subtask in self.done))
-        reply = await self.questioner.one(Question("owl_plan", PLAN, values, content, decides=True))
+        reply = await self.questioner.one(Inquiry("owl_plan", PLAN, values, content, decides=True))
         self.limited = self.questioner.limited
         subtasks = (str(subtask).strip() for subtask in (reply or {}).get("subtasks", ()))
         return [subtask for subtask in subtasks if subtask][: self.limits.subtasks]
@@ -125,7 +125,7 @@ class _Workforce:
         """Return the name of the worker that the coordinator assigns, "" where it names none that there is."""
         schema = form(["worker"], worker={**TEXT, "enum": [*self.workers]})
         values = {"subtask": subtask, "workers": self._worker_list}
-        reply = await self.questioner.one(Question("owl_assign", schema, values, decides=True))
+        reply = await self.questioner.one(Inquiry("owl_assign", schema, values, decides=True))
         self.limited = self.questioner.limited
         return str((reply or {}).get("worker", ""))
 
@@ -174,7 +174,7 @@ class _Workforce:
             "output_schema": self._schema,
         }
         content = (*self.spec.context, *(subtask.block(with_status=True) for subtask in self.done))
-        reply = await self.questioner.one(Question("owl_answer", answer_form, values, content, final=True))
+        reply = await self.questioner.one(Inquiry("owl_answer", answer_form, values, content, final=True))
         self.limited = self.limited or self.questioner.limited
         status = RunStatus.COMPLETED if through and reply is not None else RunStatus.PARTIAL
         return AgentResult(

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from pydantic import JsonValue
 
 from agentorchestra.agents.agent import is_top
-from agentorchestra.agents.forms import NUMBER, TEXT, TEXTS, Form, Question, Questioner, form, list_of
+from agentorchestra.agents.forms import NUMBER, TEXT, TEXTS, Form, Inquiry, Questioner, form, list_of
 from agentorchestra.agents.generation.specification import Case
 from agentorchestra.agents.generation.trials import try_cases
 from agentorchestra.agents.optimiser.constraints import with_source
@@ -105,7 +105,7 @@ class _Reflecting:
         keys = sorted(parts, key=lambda key: -parts[key])[: self.options.limits.changes]
         return [Wanted(self.options.of(key), tuple(notes[key])) for key in keys]
 
-    def _diagnosis_question(self, evidence: Evidence) -> Question:
+    def _diagnosis_question(self, evidence: Evidence) -> Inquiry:
         chars = self.options.limits.chars
         variables = self.options.variables
         cause = form(
@@ -142,7 +142,7 @@ class _Reflecting:
             "score": "" if evidence.score is None else f"{evidence.score:g}",
             "highest": HIGHEST,
         }
-        return Question(DIAGNOSIS, schema, values, tuple(content))
+        return Inquiry(DIAGNOSIS, schema, values, tuple(content))
 
     async def _trial(self, variable: Variable, text: str) -> str:
         """Call a patched tool as it was called in the runs; return what failed, "" for nothing."""

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 from pydantic import JsonValue
 
 from agentorchestra.agents.agent import is_top
-from agentorchestra.agents.forms import TEXT, TEXTS, Question, Questioner, form
+from agentorchestra.agents.forms import TEXT, TEXTS, Inquiry, Questioner, form
 from agentorchestra.agents.optimiser.evidence import (
     OUTCOME,
     Evidence,
@@ -139,7 +139,7 @@ class _Backward:
         """Return True if a variable took part in an effect that was criticised."""
         return any(variable in node.uses and self.feedback.get(node.key) for node in self.evidence.nodes)
 
-    def question(self, node: Node, chars: int) -> Question:
+    def question(self, node: Node, chars: int) -> Inquiry:
         """Return the question for the feedback on an effect, from the feedback on what its output was used for."""
         after = [(key, text) for key, text in zip(self._after[node.key], self._on(node.key), strict=True) if text]
         room = chars // (2 + len(after))
@@ -148,9 +148,9 @@ class _Backward:
             origin = "the outcome of the run" if key == OUTCOME else "a later step, which used this output"
             content += titled_material(f"What is said of {origin}:", cut(text, room), "feedback")
         model = node.kind == "RequestModel"
-        return Question(BACKWARD, _FEEDBACK, {"task": self.evidence.task, "model": model}, tuple(content))
+        return Inquiry(BACKWARD, _FEEDBACK, {"task": self.evidence.task, "model": model}, tuple(content))
 
-    def gradient_question(self, variable: Variable, chars: int) -> Question:
+    def gradient_question(self, variable: Variable, chars: int) -> Inquiry:
         nodes = [node for node in self.evidence.nodes if variable.key in node.uses and self.feedback.get(node.key)]
         room = chars // (2 + 2 * len(nodes))
         content = titled_material("The text:", cut(variable.text, 2 * room), variable.key)
@@ -163,14 +163,14 @@ class _Backward:
             "description": variable.description,
             "others": sorted({key for node in nodes for key in node.uses} - {variable.key}),
         }
-        return Question(GRADIENT, _FEEDBACK, values, tuple(content))
+        return Inquiry(GRADIENT, _FEEDBACK, values, tuple(content))
 
     def _on(self, key: str) -> list[str]:
         """Return what was said of the effects that an output went into, "" for those that were not criticised."""
         return [self.feedback.get(successor, "") for successor in self._after[key]]
 
 
-def _loss_question(evidence: Evidence, loss: str, chars: int) -> Question:
+def _loss_question(evidence: Evidence, loss: str, chars: int) -> Inquiry:
     room = chars // 3
     content = titled_material("The answer:", cut(evidence.answer, room), "answer")
     if evidence.error:
@@ -181,7 +181,7 @@ def _loss_question(evidence: Evidence, loss: str, chars: int) -> Question:
     if failed:
         content += titled_material("Steps that failed on the way:", cut("\n".join(failed), room), "run")
     values = {"task": evidence.task, "loss": loss, "status": evidence.status, "score": _score(evidence)}
-    return Question(LOSS, _PROBLEMS, values, tuple(content))
+    return Inquiry(LOSS, _PROBLEMS, values, tuple(content))
 
 
 def _score(evidence: Evidence) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agentorchestra.agents.forms import FLAG, TEXT, Form, Question, Questioner, form
+from agentorchestra.agents.forms import FLAG, TEXT, Form, Inquiry, Questioner, form
 from agentorchestra.agents.planning.evidence import citations, evidence_block
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Trust
@@ -34,7 +34,7 @@ async def merged_results(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit, mod
         return results[0].model_copy(update={"report": report, "steps": steps})
     answers = [(f"analyst_{number}", result, Trust.UNTRUSTED) for number, (_, result) in enumerate(usable, start=1)]
     values = {"task": spec.instruction, "output_schema": spec.output_schema or ""}
-    question = Question(
+    question = Inquiry(
         "analysis_merge", merged_form(spec.output_schema), values, (evidence_block(answers),), beside=True
     )
     first = next((result for _, result in usable if result.status is RunStatus.COMPLETED), usable[0][1])

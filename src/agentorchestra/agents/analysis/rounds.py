@@ -10,7 +10,7 @@ from typing import Any
 from agentorchestra.agents.analysis.strategies import KIND, latest
 from agentorchestra.agents.driver import run_agent
 from agentorchestra.agents.first_view import VIEW, files_shown, short_files
-from agentorchestra.agents.forms import FLAG, TEXT, Question, Questioner, call_tools, form, material
+from agentorchestra.agents.forms import FLAG, TEXT, Inquiry, Questioner, call_tools, form, material
 from agentorchestra.agents.outputs import ended_on, figures
 from agentorchestra.agents.planning.evidence import SourceCheck, is_last
 from agentorchestra.agents.reporting.pieces import add_to_report
@@ -44,7 +44,7 @@ _ENDS = (RunStatus.BUDGET_EXHAUSTED, RunStatus.TIMED_OUT, RunStatus.CANCELLED)
 
 
 @dataclass(frozen=True)
-class Round:
+class AnalysisRound:
     """A round: what it came to, and its calls, a phrase each."""
 
     result: AgentResult
@@ -63,7 +63,7 @@ class Rounds:
     ctx: BranchContext[Any]
     kit: Kit
     limits: AnalysisSettings
-    done: list[Round] = field(default_factory=list)
+    done: list[AnalysisRound] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     remote: bool = False  # whether the task names addresses
 
@@ -86,14 +86,14 @@ class Rounds:
         while True:
             began = self.ctx.last_n
             result = await self._round((*sources, *more), alone)
-            self.done.append(Round(result, self._calls(began)))
+            self.done.append(AnalysisRound(result, self._calls(began)))
             await self._add_to_report(result)
             left = self.limits.rounds - len(self.done)
             if not left or self._stands(result, alone) or result.status in _ENDS:
                 break
             values = {"task": self.spec.instruction, "status": result.status.value, "rounds_left": left}
             content = (*self.spec.context, *sources, *self._round_material(result))
-            reply = await questioner.one(Question("analysis_round", ROUND, values, content, beside=True))
+            reply = await questioner.one(Inquiry("analysis_round", ROUND, values, content, beside=True))
             if reply is None and questioner.limited:
                 self.notes.append(f"Nobody judged whether the answer is complete: {questioner.limited}")
             if reply is None or not reply["go_on"]:
@@ -162,7 +162,7 @@ class Rounds:
             return [""] * len(files)
         read = await call_tools(self.ctx, [(READ, {"name": ref.name, "view_range": [1, BEGINNING]}) for ref in files])
         questions = [
-            Question("analysis_kind", KIND, {"name": ref.name}, outcome.blocks(), beside=True)
+            Inquiry("analysis_kind", KIND, {"name": ref.name}, outcome.blocks(), beside=True)
             for ref, outcome in zip(files, read, strict=True)
         ]
         return [str((reply or {}).get("kind") or "") for reply in await questioner.all(questions)]

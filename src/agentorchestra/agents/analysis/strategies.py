@@ -18,7 +18,7 @@ from agentorchestra.agents.forms import (
     INTEGER,
     NUMBER,
     TEXT,
-    Question,
+    Inquiry,
     Questioner,
     form,
     list_of,
@@ -135,7 +135,7 @@ class Analysis:
     async def _classify(self, content: SourceContent) -> SourceContent:
         """Ask the model whether text whose name says nothing is a table."""
         head = [Piece(piece.place, piece.text[:1_500]) for piece in content.chunks[0][:3]] if content.chunks else []
-        reply = await self.questioner.one(Question("analysis_kind", KIND, {"name": content.name}, self._blocks(head)))
+        reply = await self.questioner.one(Inquiry("analysis_kind", KIND, {"name": content.name}, self._blocks(head)))
         if (reply or {}).get("kind") != "table":
             return content
         return await self.read(content.name, "table")
@@ -155,7 +155,7 @@ class Analysis:
             hints = self._hints()
             values = {"question": self.question, "whole": all_ and len(chunks) == 1}
             questions = [
-                Question("analysis_chunk", FINDINGS, values, (*hints, *self._blocks(chunk, source))) for chunk in batch
+                Inquiry("analysis_chunk", FINDINGS, values, (*hints, *self._blocks(chunk, source))) for chunk in batch
             ]
             for chunk, reply in zip(batch, await self.questioner.all(questions), strict=True):
                 location = f"{source}, {chunk[0].place}" + (f" to {chunk[-1].place}" if len(chunk) > 1 else "")
@@ -259,7 +259,7 @@ class Analysis:
             blocks = (*self._hints(), *self._heads(content, texts))
             if problem:
                 blocks += (material(f"Your last program gave no result:\n{problem}", "program"),)
-            reply = await self.questioner.one(Question("analysis_program", PROGRAM, values, blocks))
+            reply = await self.questioner.one(Inquiry("analysis_program", PROGRAM, values, blocks))
             code = str((reply or {}).get("code") or "")
             if not code.strip():
                 return False
@@ -421,7 +421,7 @@ class Analysis:
         self.conclusion_size = len(self.findings)
         content = (*_known_block(self.hints[-KNOWN_CHARS:]), material(latest(self._lines(), MOST_FOUND), "findings"))
         reply = await self.questioner.one(
-            Question("analysis_conclusion", CONCLUSION, {"question": self.question}, content)
+            Inquiry("analysis_conclusion", CONCLUSION, {"question": self.question}, content)
         )
         if reply is None:
             return False

@@ -16,7 +16,7 @@ from pydantic_core import to_jsonable_python
 
 from agentorchestra.agents.agent import Agent, Delegate, agent_effect, is_top
 from agentorchestra.agents.citations import SORTED, look_up
-from agentorchestra.agents.debate.conclusion import Check, Conclusion, conclusion_schema, report
+from agentorchestra.agents.debate.conclusion import ClaimCheck, Conclusion, conclusion_schema, report
 from agentorchestra.agents.debate.experts import DEBATE, GUEST
 from agentorchestra.agents.debate.invitation import (
     MOST_ROUNDS,
@@ -27,8 +27,8 @@ from agentorchestra.agents.debate.invitation import (
     named_in,
     seat,
 )
-from agentorchestra.agents.debate.statements import LONGEST, Expert, Turn, said_so_far, turn_of, turn_schema
-from agentorchestra.agents.forms import FLAG, TEXT, TEXTS, Limited, Question, Questioner, form, limit_status, material
+from agentorchestra.agents.debate.statements import LONGEST, DebateTurn, Expert, said_so_far, turn_of, turn_schema
+from agentorchestra.agents.forms import FLAG, TEXT, TEXTS, Inquiry, Limited, Questioner, form, limit_status, material
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Trust, lowest, text_of
 from agentorchestra.core.effects import Effect, Outcome
@@ -60,7 +60,7 @@ class _Debate:
     topic: str = ""
     experts: dict[str, Expert] = field(default_factory=dict)
     issues: list[str] = field(default_factory=list)
-    turns: list[Turn] = field(default_factory=list)
+    turns: list[DebateTurn] = field(default_factory=list)
     silent: dict[str, int] = field(default_factory=dict)
     focus: str = ""
     held: int = 0
@@ -101,7 +101,7 @@ class _Debate:
         values = {"topic": self.topic, "invited": [expert.name for expert in experts], "seats": self.limits.experts}
         content = (candidates_block(fitting, [expert for expert in experts if expert.guest]), *self.spec.context)
         schema = PLAN if experts else INVITATION
-        reply = await self.questioner.one(Question("debate_plan", schema, values, content, decides=True))
+        reply = await self.questioner.one(Inquiry("debate_plan", schema, values, content, decides=True))
         self._hear_limit()
         issues = [" ".join(str(issue).split())[:LONGEST] for issue in (reply or {}).get("issues", ())]
         self.issues = [issue for issue in issues if issue][:10]
@@ -229,7 +229,7 @@ class _Debate:
     async def _worth_another(self) -> bool:
         values = {"topic": self.topic, "issues": self.issues, "round": self.held, "rounds": self.rounds}
         reply = await self.questioner.one(
-            Question("debate_round", JUDGEMENT, values, said_so_far(self.turns, self.experts), decides=True)
+            Inquiry("debate_round", JUDGEMENT, values, said_so_far(self.turns, self.experts), decides=True)
         )
         self._hear_limit()
         if reply is None:
@@ -271,7 +271,7 @@ class _Debate:
             "limited": bool(self.limited),
             "output_schema": schema or "",
         }
-        question = Question(
+        question = Inquiry(
             "debate_conclusion",
             conclusion_schema(schema),
             values,
@@ -280,7 +280,7 @@ class _Debate:
         )
         reply = await self.questioner.one(question)
         self._hear_limit()
-        conclusion = Check(self.turns, self.experts).conclusion(reply) if reply is not None else Conclusion()
+        conclusion = ClaimCheck(self.turns, self.experts).conclusion(reply) if reply is not None else Conclusion()
         if reply is None:
             self.notes.append("Nobody concluded: the positions stand as they were taken.")
         status = RunStatus.COMPLETED if reply is not None else RunStatus.PARTIAL

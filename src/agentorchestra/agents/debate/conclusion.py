@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentorchestra.agents.debate.statements import Expert, Turn, argument_text, citation_text, marks_in, struck
+from agentorchestra.agents.debate.statements import DebateTurn, Expert, argument_text, citation_text, marks_in, struck
 from agentorchestra.agents.forms import TEXT, TEXTS, Form, form, list_of
 
 _POINT = form(["statement", "experts", "arguments"], statement=TEXT, experts=TEXTS, arguments=TEXTS)
@@ -27,7 +27,7 @@ def conclusion_schema(answer: dict[str, Any] | None = None) -> Form:
 
 
 @dataclass(frozen=True)
-class Point:
+class DebatePoint:
     """A statement in the manager's words, the names of who holds it, and the marks of the arguments that say so."""
 
     statement: str
@@ -45,24 +45,24 @@ class Split:
     """A matter on which experts disagree; with why, "" where nobody said."""
 
     about: str
-    sides: tuple[Point, ...]
+    sides: tuple[DebatePoint, ...]
     why: str = ""
 
 
 @dataclass(frozen=True)
 class Conclusion:
     text: str = ""
-    agreements: tuple[Point, ...] = ()  # held by at least two experts
+    agreements: tuple[DebatePoint, ...] = ()  # held by at least two experts
     disagreements: tuple[Split, ...] = ()
     open_questions: tuple[str, ...] = ()  # what nobody could settle
     notes: tuple[str, ...] = ()  # what was left out because nobody said so, a sentence each
 
 
 @dataclass
-class Check:
+class ClaimCheck:
     """Compares what a manager concludes with what was said; `strange` are marks that no argument has."""
 
-    turns: Sequence[Turn]
+    turns: Sequence[DebateTurn]
     experts: Mapping[str, Expert]
     notes: list[str] = field(default_factory=list, init=False)
     strange: list[str] = field(default_factory=list, init=False)
@@ -95,7 +95,7 @@ class Check:
         foreign_marks = {mark for mark in marks if not mark.startswith(letter)}
         return any(not foreign_marks & {*argument.answers} for argument in own)
 
-    def _agreement(self, entry: Mapping[str, Any]) -> Point | None:
+    def _agreement(self, entry: Mapping[str, Any]) -> DebatePoint | None:
         point = self._point(entry)
         if len(point.experts) < 2:
             reason = f"only {point.experts[0]} said so" if point.experts else "nobody said so"
@@ -111,7 +111,7 @@ class Check:
             return None
         return Split(about, sides, self._text(entry.get("why") or ""))
 
-    def _point(self, entry: Mapping[str, Any]) -> Point:
+    def _point(self, entry: Mapping[str, Any]) -> DebatePoint:
         statement = self._text(entry["statement"])
         names = dict.fromkeys([str(mark).strip("[] ") for mark in entry["arguments"]] + marks_in(statement))
         self.strange += [mark for mark in names if mark not in self.known]
@@ -122,7 +122,7 @@ class Check:
             for letter, expert in self.experts.items()
             if {expert.name.casefold(), letter.casefold()} & holders and self.holds(letter, marks)
         )
-        return Point(statement, confirmed_names, tuple(marks))
+        return DebatePoint(statement, confirmed_names, tuple(marks))
 
     def _text(self, text: Any) -> str:
         words, strange = struck(" ".join(str(text).split()), self.known)
@@ -130,7 +130,7 @@ class Check:
         return words
 
 
-def report(topic: str, experts: Mapping[str, Expert], turns: Sequence[Turn], conclusion: Conclusion) -> str:
+def report(topic: str, experts: Mapping[str, Expert], turns: Sequence[DebateTurn], conclusion: Conclusion) -> str:
     title, _, added = topic.strip().partition("\n")
     parts = [f"# {title}", added.strip(), conclusion.text]
     if conclusion.agreements:
@@ -157,7 +157,7 @@ def report(topic: str, experts: Mapping[str, Expert], turns: Sequence[Turn], con
     return "\n\n".join(part for part in parts if part)
 
 
-def _stands(letter: str, expert: Expert, turns: Sequence[Turn]) -> str:
+def _stands(letter: str, expert: Expert, turns: Sequence[DebateTurn]) -> str:
     own = [turn for turn in turns if turn.letter == letter]
     if not own:
         return f"- {expert.name} ({letter}) said nothing."

@@ -57,7 +57,7 @@ class Argument:
 
 
 @dataclass(frozen=True)
-class Turn:
+class DebateTurn:
     letter: str
     round: int  # 0 for the opening statement
     position: str
@@ -76,7 +76,7 @@ class Turn:
 
 def turn_of(
     result: AgentResult, letter: str, number: int, *, before: int, known_marks: Collection[str] | None, trust: Trust
-) -> Turn | None:
+) -> DebateTurn | None:
     """Return what an agent's result says, None for nothing. Of an answer in plain words its marks are read.
 
     `before` counts the arguments that the expert brought before, `known_marks` are those it was shown; None takes any.
@@ -101,7 +101,7 @@ def turn_of(
         Argument(f"{letter}{before + index}", _cut(entry["text"], known_marks, strange), real(entry.get("answers")))
         for index, entry in enumerate(entries, start=1)
     )
-    return Turn(
+    return DebateTurn(
         letter,
         number,
         _cut(output["position"], known_marks, strange),
@@ -136,7 +136,7 @@ def _cut(text: Any, known_marks: Collection[str] | None, strange: list[str]) -> 
 # -- what the others are shown -----------------------------------------------------------------------------------------
 
 
-def said_so_far(turns: Sequence[Turn], experts: Mapping[str, Expert]) -> tuple[Block, ...]:
+def said_so_far(turns: Sequence[DebateTurn], experts: Mapping[str, Expert]) -> tuple[Block, ...]:
     """Return everything said so far, as material: a block for each turn. What is long ago is cut."""
     newest = {argument.mark for argument in [argument for turn in turns for argument in turn.arguments][-WHOLE:]}
     last = {turn.letter: turn for turn in turns}
@@ -150,7 +150,7 @@ def said_so_far(turns: Sequence[Turn], experts: Mapping[str, Expert]) -> tuple[B
     )
 
 
-def turn_text(turn: Turn, name: str, whole: Collection[str] | None = None, *, short: bool = False) -> str:
+def turn_text(turn: DebateTurn, name: str, whole: Collection[str] | None = None, *, short: bool = False) -> str:
     """Return a turn in words, with its marks; arguments not in `whole` are cut, with `short` the position too."""
     when = "opening statement" if turn.round == 0 else f"round {turn.round}"
     lines = [f"{name} ({turn.letter}), {when}. Position: {_first(turn.position) if short else turn.position}"]

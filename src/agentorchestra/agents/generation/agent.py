@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from agentorchestra.agents.agent import Agent
-from agentorchestra.agents.forms import FLAG, TEXT, TEXTS, Form, Limited, Question, Questioner, form, list_of, material
+from agentorchestra.agents.forms import FLAG, TEXT, TEXTS, Form, Inquiry, Limited, Questioner, form, list_of, material
 from agentorchestra.agents.generation.specification import (
     LONGEST_NAME,
     SPECIFICATION,
@@ -112,7 +112,7 @@ class _Generation:
             "problem": "",
         }
         for _ in range(_ANALYSES):
-            reply = await self.questioner.one(Question("tool_spec", SPECIFICATION, values, tuple(self.spec.context)))
+            reply = await self.questioner.one(Inquiry("tool_spec", SPECIFICATION, values, tuple(self.spec.context)))
             if reply is None:
                 self.reasons = [self.questioner.limited or "the model gave no specification"]
                 break
@@ -188,7 +188,7 @@ class _Generation:
         if not misfits:
             return matches
         values = {"task": self.spec.instruction, "spec": {**need.shown, "case": need.case.arguments}}
-        reply = await self.questioner.one(Question("tool_fit", FITS, values, (_candidates_block(misfits),)))
+        reply = await self.questioner.one(Inquiry("tool_fit", FITS, values, (_candidates_block(misfits),)))
         for fit in (reply or {}).get("fits", ()):
             candidate_rows = [candidate for candidate in misfits if candidate["name"] == fit["tool"]]
             fit_calls = [call for call in map(json_value, fit["calls"]) if isinstance(call, dict)]
@@ -219,7 +219,7 @@ class _Generation:
             "before": before,
             "problems": problems,
         }
-        reply = await self.questioner.one(Question("tool_code", CODE, values, _failures(problems)))
+        reply = await self.questioner.one(Inquiry("tool_code", CODE, values, _failures(problems)))
         code = _plain_code(str(reply["code"])) if reply is not None else ""
         await self._phase("created", "written" if code else "no code", need.name)
         return code or None
@@ -243,7 +243,7 @@ class _Generation:
             return []
         values = {"task": self.spec.instruction, "description": need.description, "arguments": case.arguments}
         result = material(short(value, 20_000), need.name, "tool")
-        reply = await self.judging.one(Question("tool_judge", VERDICT, values, (*self.spec.context, result)))
+        reply = await self.judging.one(Inquiry("tool_judge", VERDICT, values, (*self.spec.context, result)))
         if reply is None:
             return ["nobody could judge its result"]
         if reply["right"]:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentorchestra.agents.forms import TEXT, Question, Questioner, form, limit_status, material
+from agentorchestra.agents.forms import TEXT, Inquiry, Questioner, form, limit_status, material
 from agentorchestra.agents.optimiser.constraints import GUARD, check_text, longest, required
 from agentorchestra.agents.optimiser.evidence import Limits, Variable, change, cut
 from agentorchestra.core.content import Block, Trust, block_from
@@ -76,7 +76,7 @@ class Revision:
             return ""
         return await self.trial(variable, text)
 
-    def _question(self, target: Wanted, before: str, problem: str) -> Question:
+    def _question(self, target: Wanted, before: str, problem: str) -> Inquiry:
         variable = target.variable
         room = self.limits.chars // 3
         values = {
@@ -109,7 +109,7 @@ class Revision:
         if problem:
             content += titled_material("Your last text, which was refused:", cut(before, room), "proposal")
             content += titled_material("Why it was refused:", cut(problem, room), "proposal")
-        return Question(STEP, _FORM, values, tuple(content))
+        return Inquiry(STEP, _FORM, values, tuple(content))
 
 
 def titled_material(head: str, text: str, ref: str) -> list[Block]:

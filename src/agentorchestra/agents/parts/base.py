@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentorchestra.agents.forms import Question, Questioner
+from agentorchestra.agents.forms import Inquiry, Questioner
 from agentorchestra.agents.toolkit import actions_of
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
@@ -18,7 +18,7 @@ from agentorchestra.tea.calling.toolset import Offered
 
 
 @dataclass(frozen=True)
-class Work:
+class PartWork:
     """The agent that a part belongs to: its spec, kit, offered agents and own tools, see `run_agent`."""
 
     spec: AgentSpec
@@ -30,11 +30,11 @@ class Work:
     def actions(self) -> list[dict[str, str]]:
         return actions_of(self.spec, self.kit, self.offered, self.own)
 
-    async def ask(self, ctx: BranchContext[Any], question: Question) -> dict[str, Any] | None:
+    async def ask(self, ctx: BranchContext[Any], question: Inquiry) -> dict[str, Any] | None:
         """Return the reply of the agent's own model; None where it cannot be had: no part is worth the run."""
         return (await self.ask_all(ctx, [question]))[0]
 
-    async def ask_all(self, ctx: BranchContext[Any], questions: Sequence[Question]) -> list[dict[str, Any] | None]:
+    async def ask_all(self, ctx: BranchContext[Any], questions: Sequence[Inquiry]) -> list[dict[str, Any] | None]:
         """Return the replies to several questions, asked at the same time; see `ask`."""
         asker = Questioner(ctx, self.kit, self.spec.role, self.spec.model)
         return await asker.all([replace(question, beside=True) for question in questions])

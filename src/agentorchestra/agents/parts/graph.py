@@ -16,8 +16,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from agentorchestra.agents.agent import agent_effect
-from agentorchestra.agents.forms import FLAG, INTEGER, TEXT, TEXTS, Form, Question, form, list_of
-from agentorchestra.agents.parts.base import Work, bullets, opening_blocks, texts, trust_of
+from agentorchestra.agents.forms import FLAG, INTEGER, TEXT, TEXTS, Form, Inquiry, form, list_of
+from agentorchestra.agents.parts.base import PartWork, bullets, opening_blocks, texts, trust_of
 from agentorchestra.agents.parts.plan import plan_blocks
 from agentorchestra.agents.parts.tips import tips_of
 from agentorchestra.agents.toolkit import actions_of
@@ -101,7 +101,7 @@ def obstacle(subtask: Subtask, graph: Sequence[Subtask], results: Mapping[int, K
 class Subtasks:
     """A `perceive` part: before the first step the task is divided, and what can be done of it is done."""
 
-    work: Work
+    work: PartWork
 
     async def perceive(self, state: State, ctx: BranchContext[Any]) -> Seen | None:
         """Return what is known by the subtasks; None in later steps, and where the task is not divided."""
@@ -115,7 +115,7 @@ class Subtasks:
         values = {"actions": actions_of(child, self.work.kit), "most": MOST_SUBTASKS}
         content = (*opening_blocks(state), *tips_of(ctx), *plan_blocks(ctx))
         # As a decision, so that the budget keeps what the agent's own answer needs, whatever its sub-agents spend.
-        question = Question("parts_subtasks", DIVISION, values, content, decides=True)
+        question = Inquiry("parts_subtasks", DIVISION, values, content, decides=True)
         reply = await self.work.ask(ctx, question)
         graph = graph_of(reply) if reply is not None else []
         if len(graph) < 2:  # one agent can do it: that is the agent itself
@@ -128,7 +128,7 @@ class Subtasks:
 
 @dataclass
 class _Graph:
-    work: Work
+    work: PartWork
     ctx: BranchContext[Any]
     child: AgentSpec  # the spec of a sub-agent but for its instruction and context
     graph: Sequence[Subtask]
@@ -179,13 +179,13 @@ class _Graph:
         by_number = {row[0].number: reply for row, reply in zip(completed, replies, strict=True)}
         return [_knowledge(subtask, result, trust, by_number.get(subtask.number)) for subtask, result, trust in done]
 
-    def _question(self, subtask: Subtask, result: AgentResult, trust: Trust) -> Question:
+    def _question(self, subtask: Subtask, result: AgentResult, trust: Trust) -> Inquiry:
         sources = [f"{citation.source}, {citation.place}: {citation.quote}" for citation in result.sources]
         words = "\n\n".join(text for text in (result.answer, result.report, *bullets("Sources", sources)) if text)
         block = TextBlock(
             text=words or "nothing", source=Source(kind="agent", ref=f"subtask_{subtask.number}"), trust=trust
         )
-        return Question("parts_check", CHECK_FORM, {"task": subtask.task, "constraints": self.constraints}, (block,))
+        return Inquiry("parts_check", CHECK_FORM, {"task": subtask.task, "constraints": self.constraints}, (block,))
 
 
 def _knowledge(subtask: Subtask, result: AgentResult, trust: Trust, verdict: Mapping[str, Any] | None) -> Knowledge:

@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from agentorchestra.agents.compaction import steps_as_blocks
-from agentorchestra.agents.forms import FLAG, TEXTS, Question, form
-from agentorchestra.agents.parts.base import Work, bullets, opening_blocks, texts, trust_of
+from agentorchestra.agents.forms import FLAG, TEXTS, Inquiry, form
+from agentorchestra.agents.parts.base import PartWork, bullets, opening_blocks, texts, trust_of
 from agentorchestra.agents.parts.tips import tips_of
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.loop import Seen, State
@@ -24,7 +24,7 @@ _KEY = f"{PRIVATE}plan"
 """Where the plan stands in the state of the agent's branch: rivals of a step may each revise it."""
 
 
-class Plan(BaseModel, frozen=True):
+class AgentPlan(BaseModel, frozen=True):
     """A plan and the facts that it rests on."""
 
     # `given`, `learned`, `to_look_up`, `to_derive`: facts of the task; those that were found out, are to be found,
@@ -57,7 +57,7 @@ class Plan(BaseModel, frozen=True):
 class Planning:
     """A `perceive` part: makes the plan before the first step, and puts it before the agent in each step."""
 
-    work: Work
+    work: PartWork
     interval: int = 0  # steps from one review to the next; 0 for a plan that is made once
 
     async def perceive(self, state: State, ctx: BranchContext[Any]) -> Seen | None:
@@ -71,12 +71,12 @@ class Planning:
         ctx.vars[_KEY] = plan.model_dump(mode="json")
         return self.work.seen("parts_plan_view", plan.text, plan.trust) if plan.text else None
 
-    async def _first_plan(self, state: State, ctx: BranchContext[Any]) -> Plan:
+    async def _first_plan(self, state: State, ctx: BranchContext[Any]) -> AgentPlan:
         """Return the first plan: facts, and steps made of them; no steps where the survey says that one is enough."""
         # The agent's first decision, so that the budget keeps what its answer needs.
-        survey = Question("parts_facts", FACTS, content=opening_blocks(state), decides=True)
+        survey = Inquiry("parts_facts", FACTS, content=opening_blocks(state), decides=True)
         answers = await self.work.ask(ctx, survey) or {}
-        facts = Plan(
+        facts = AgentPlan(
             given=texts(answers.get("given")),
             to_look_up=texts(answers.get("to_look_up")),
             to_derive=texts(answers.get("to_derive")),
@@ -86,14 +86,14 @@ class Planning:
         if answers.get("needs_plan") is False:
             return facts
         content = (*opening_blocks(state), *tips_of(ctx), *_block(facts.facts, facts.trust))
-        reply = await self.work.ask(ctx, Question("parts_plan", PLAN, {"actions": self.work.actions}, content))
+        reply = await self.work.ask(ctx, Inquiry("parts_plan", PLAN, {"actions": self.work.actions}, content))
         return facts.model_copy(update={"steps": texts((reply or {}).get("steps")), "trust": trust_of(ctx)})
 
-    async def _revise(self, plan: Plan, state: State, ctx: BranchContext[Any]) -> Plan:
+    async def _revise(self, plan: AgentPlan, state: State, ctx: BranchContext[Any]) -> AgentPlan:
         """Return the plan as what was observed since it was looked at last leaves it; as it was without a reply."""
         observations = steps_as_blocks(_since(state, plan.made_at))
         content = (*opening_blocks(state), *tips_of(ctx), *_block(plan.text, plan.trust), *observations)
-        reply = await self.work.ask(ctx, Question("parts_review", REVISION, {"actions": self.work.actions}, content))
+        reply = await self.work.ask(ctx, Inquiry("parts_review", REVISION, {"actions": self.work.actions}, content))
         changes = {"made_at": state.step}
         if reply is None:
             return plan.model_copy(update=changes)
@@ -110,9 +110,9 @@ class Planning:
         )
 
 
-def plan_of(ctx: BranchContext[Any]) -> Plan | None:
+def plan_of(ctx: BranchContext[Any]) -> AgentPlan | None:
     record = ctx.vars.get(_KEY)
-    return None if record is None else Plan.model_validate(record)
+    return None if record is None else AgentPlan.model_validate(record)
 
 
 def plan_blocks(ctx: BranchContext[Any]) -> tuple[Block, ...]:

@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentorchestra.agents.first_view import short_files
-from agentorchestra.agents.forms import TEXT, TEXTS, Form, Question, form, material
+from agentorchestra.agents.forms import TEXT, TEXTS, Form, Inquiry, form, material
 from agentorchestra.agents.optimiser.evidence import cut
-from agentorchestra.agents.outputs import Output, outputs
-from agentorchestra.agents.parts.base import Work, bullets, texts
+from agentorchestra.agents.outputs import ToolOutput, outputs
+from agentorchestra.agents.parts.base import PartWork, bullets, texts
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, block_from
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
@@ -51,7 +51,7 @@ async def refine_answer(result: AgentResult, spec: AgentSpec, ctx: BranchContext
     if method == "none" or not in_words or result.status in _ENDS:
         return result
     context = (*spec.context, *(() if spec.on_demand else await short_files(ctx, spec)))
-    work = _Refinement(spec, ctx, Work(spec, kit), (*context, *_output_blocks(outputs(ctx))))
+    work = _Refinement(spec, ctx, PartWork(spec, kit), (*context, *_output_blocks(outputs(ctx))))
     for _ in range(ctx.manifest.parts.rounds or ROUNDS):
         critique = await (work.gradient(result.answer) if method == "textgrad" else work.reflection(result.answer))
         better = await work.step(result, critique) if critique else None
@@ -61,7 +61,7 @@ async def refine_answer(result: AgentResult, spec: AgentSpec, ctx: BranchContext
     return result
 
 
-def _output_blocks(tool_outputs: Sequence[Output]) -> list[Block]:
+def _output_blocks(tool_outputs: Sequence[ToolOutput]) -> list[Block]:
     """Return what tools gave, each once, shortened evenly."""
     unlike = [*{(output.name, output.asked, output.text): output for output in tool_outputs}.values()]
     room = MOST_OUTPUTS // max(1, len(unlike))
@@ -76,7 +76,7 @@ def _output_blocks(tool_outputs: Sequence[Output]) -> list[Block]:
 
 
 class _Refinement:
-    def __init__(self, spec: AgentSpec, ctx: BranchContext[Any], work: Work, context: tuple[Block, ...]) -> None:
+    def __init__(self, spec: AgentSpec, ctx: BranchContext[Any], work: PartWork, context: tuple[Block, ...]) -> None:
         self._spec, self._ctx, self._work, self._context = spec, ctx, work, context
 
     async def gradient(self, answer: str) -> str:
@@ -121,5 +121,5 @@ class _Refinement:
         if critique is not None:
             content += [block_from(critique[0], trust=Trust.SYSTEM), material(critique[1], "critique")]
         fields = {"task": self._spec.instruction, "found": bool(self._context), **(values or {})}
-        question = Question(prompt, schema, fields, tuple(content))
+        question = Inquiry(prompt, schema, fields, tuple(content))
         return await self._work.ask(self._ctx, question)

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from agentorchestra.agents.agent import order_trust
 from agentorchestra.agents.memory import SessionMemory, shown_entries
-from agentorchestra.agents.parts.base import Work
+from agentorchestra.agents.parts.base import PartWork
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.loop import Seen, State
 from agentorchestra.runtime.context import BranchContext
@@ -31,7 +31,7 @@ class Tips:
     stay in the agent's history, and whoever plans for it is shown them too.
     """
 
-    work: Work
+    work: PartWork
     only: str = ""  # the name of one insight that is told whatever the task, and no other
 
     async def perceive(self, state: State, ctx: BranchContext[Any]) -> Seen | None:

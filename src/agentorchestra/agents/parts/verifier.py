@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agentorchestra.agents.compaction import shortened, steps_as_blocks
-from agentorchestra.agents.forms import INTEGER, NUMBER, TEXT, Form, Question, Questioner, form
+from agentorchestra.agents.forms import INTEGER, NUMBER, TEXT, Form, Inquiry, Questioner, form
 from agentorchestra.agents.requests import role_of, window_of
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, block_from, lowest
@@ -97,13 +97,13 @@ class Verifier:
             for rival, reply in zip(rivals, replies, strict=True)
         ]
 
-    async def ask(self, ctx: BranchContext[Any], questions: Sequence[Question]) -> list[dict[str, Any] | None]:
+    async def ask(self, ctx: BranchContext[Any], questions: Sequence[Inquiry]) -> list[dict[str, Any] | None]:
         """Return the replies; None where none that fits could be had, asked twice."""
         model = "" if role_of(ROLE, ctx).model else self.spec.model
         return await Questioner(ctx, self.kit, ROLE, model, temperature=0.0).all(questions)
 
-    def _question(self, prompt: str, schema: Form, content: tuple[Block, ...], **values: Any) -> Question:
-        return Question(prompt, schema, {"task": self.spec.instruction, **values}, content, beside=True)
+    def _question(self, prompt: str, schema: Form, content: tuple[Block, ...], **values: Any) -> Inquiry:
+        return Inquiry(prompt, schema, {"task": self.spec.instruction, **values}, content, beside=True)
 
     def _content(self, rivals: Sequence[Rival], ctx: BranchContext[Any], *, whole: bool = False) -> tuple[Block, ...]:
         """Return rivals as material, `whole` or with their last step apart from the others, cut to fit evenly."""

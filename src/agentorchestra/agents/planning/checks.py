@@ -12,7 +12,7 @@ from agentorchestra.agents.outputs import (
     MOST_RESULT,
     PROGRAMS,
     SHORT_ANSWER,
-    Output,
+    ToolOutput,
     computed,
     figures,
     is_among,
@@ -39,7 +39,7 @@ from agentorchestra.agents.planning.evidence import (
     without,
     without_distrusted,
 )
-from agentorchestra.agents.planning.verification import Doubt, Verifier
+from agentorchestra.agents.planning.verification import Doubt, ResultVerifier
 from agentorchestra.agents.requests import ask_model, window_of
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, TextBlock, Trust, text_of
@@ -81,7 +81,7 @@ MOST_OUTPUTS = 8_000
 
 
 @dataclass
-class Check:
+class PlanCheck:
     """An `observe` part: an answer is taken when it holds; else the planner is told what is wrong with it.
 
     Code checks first: sources, figures, an agent's own words. The judge is asked about the rest, once about the same
@@ -90,7 +90,7 @@ class Check:
 
     task: str
     kit: Kit
-    verifier: Verifier | None = None  # of what one agent alone found on the web; None where nobody is to be asked
+    verifier: ResultVerifier | None = None  # of what one agent alone found on the web; None where nobody is to be asked
     sent_back: int = field(default=0, init=False)
     doubt: str = field(default="", init=False)  # what is still wrong with the answer that was taken
     told: tuple[str, ...] = field(default=(), init=False)
@@ -267,7 +267,9 @@ def _sources_block(result: AgentResult) -> Block:
     return material("\n".join(lines) or "nothing", "planner")
 
 
-def is_proven(result: AgentResult, task: str, calls: Sequence[Output], computing: Collection[str] = PROGRAMS) -> bool:
+def is_proven(
+    result: AgentResult, task: str, calls: Sequence[ToolOutput], computing: Collection[str] = PROGRAMS
+) -> bool:
     """Return whether an agent finished with sources, or with what a program or a tool of the user's gave it."""
     done = result.status is RunStatus.COMPLETED and bool(result.answer)
     return done and (bool(result.sources) or computed(result.answer, task, calls, computing))

@@ -72,7 +72,7 @@ class Doubt:
 
 
 @dataclass
-class Verifier:
+class ResultVerifier:
     """Asks another agent about what one agent alone found on the web."""
 
     task: str

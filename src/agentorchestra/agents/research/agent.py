@@ -11,8 +11,8 @@ from typing import Any
 from agentorchestra.agents.agent import Agent
 from agentorchestra.agents.forms import Limited, Questioner
 from agentorchestra.agents.requests import model_of
-from agentorchestra.agents.research.allowance import Allowance
-from agentorchestra.agents.research.reader import FETCH, PYTHON, READ, SEARCH, PageReader
+from agentorchestra.agents.research.allowance import ResearchAllowance
+from agentorchestra.agents.research.reader import FETCH, PYTHON, READ, SEARCH, ResearchReader
 from agentorchestra.agents.research.workflow import Research
 from agentorchestra.agents.search.tool import search_parts
 from agentorchestra.agents.types import Kit
@@ -31,8 +31,8 @@ class ResearchDriver(Limited[ResearchSettings]):
         parts = search_parts(ctx)
         overrides = {"reflect": parts.reflect, "variants": parts.expand}
         limits = self.limits.model_copy(update={name: value for name, value in overrides.items() if value is not None})
-        allowance = Allowance(ctx, limits, questioner)
-        reading = PageReader(ctx, questioner, limits, allowance, frozenset(spec.tools), sees)
+        allowance = ResearchAllowance(ctx, limits, questioner)
+        reading = ResearchReader(ctx, questioner, limits, allowance, frozenset(spec.tools), sees)
         return await Research(spec, ctx, limits, questioner, reading).run()
 
 

@@ -16,7 +16,7 @@ _LONGEST_NAME = 200
 
 
 @dataclass
-class Allowance:
+class ResearchAllowance:
     """Time and tokens of one research.
 
     Time passes by the recorded ends of its effects, so that a resume and a replay stop where the run did. What has

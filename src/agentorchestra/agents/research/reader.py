@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.agents.forms import Question, Questioner, call_tools, material
-from agentorchestra.agents.research.allowance import Allowance
+from agentorchestra.agents.forms import Inquiry, Questioner, call_tools, material
+from agentorchestra.agents.research.allowance import ResearchAllowance
 from agentorchestra.agents.research.findings import (
     Dropped,
     Insight,
@@ -50,13 +50,13 @@ class _Read:
 
 
 @dataclass
-class PageReader:
+class ResearchReader:
     """Searches and reads for one research."""
 
     ctx: BranchContext[Any]
     questioner: Questioner
     limits: ResearchSettings
-    allowance: Allowance
+    allowance: ResearchAllowance
     tools: frozenset[str]  # it may use
     sees: bool = False  # whether its model is shown pictures
     values: Mapping[str, Any] = field(default_factory=dict)  # what each reader is told: task and questions
@@ -181,11 +181,11 @@ class PageReader:
 
     def _question(
         self, pieces: Sequence[Piece], around: Sequence[Block], *, on: bool = False, again: bool = False
-    ) -> Question:
+    ) -> Inquiry:
         pictures = any(piece.picture is not None for piece in pieces)
         values = {**self.values, "most": self.limits.insights_per_page}
         values |= {"pictures": pictures, "goes_on": on, "again": again}
-        return Question("research_insights", insights_form(goes_on=on), values, shown(pieces, around))
+        return Inquiry("research_insights", insights_form(goes_on=on), values, shown(pieces, around))
 
     def _orders(self, reply: Mapping[str, Any], hit: Hit, facts: dict[str, list[Insight]]) -> bool:
         """Leave out a page that gives orders to its reader, with all its parts; return whether it does."""

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from agentorchestra.agents.forms import Question, Questioner, call_tools, material
+from agentorchestra.agents.forms import Inquiry, Questioner, call_tools, material
 from agentorchestra.agents.reporting.pieces import add_to_report
 from agentorchestra.agents.reporting.references import make_report
-from agentorchestra.agents.research.allowance import Allowance
+from agentorchestra.agents.research.allowance import ResearchAllowance
 from agentorchestra.agents.research.findings import Insight, brief, evidence, ordered
 from agentorchestra.agents.research.questions import MENDED, PLAN, check_form, report_form
-from agentorchestra.agents.research.reader import PYTHON, PageReader
+from agentorchestra.agents.research.reader import PYTHON, ResearchReader
 from agentorchestra.agents.research.sourced import ReportPart, joined, parts_of
 from agentorchestra.agents.search.queries import BETTER, NOTHING, Queries, ResearchQuery, query_from
 from agentorchestra.core.settings import ResearchSettings
@@ -51,7 +51,7 @@ class Research:
     ctx: BranchContext[Any]
     limits: ResearchSettings
     questioner: Questioner
-    reading: PageReader
+    reading: ResearchReader
     queries: Queries = field(init=False)
     questions: list[str] = field(default_factory=list)
     insights: list[Insight] = field(default_factory=list)
@@ -110,7 +110,7 @@ class Research:
         return frontier
 
     def _limit(self) -> str:
-        """Return why no further round begins, "" while one may; for time and tokens see `Allowance`."""
+        """Return why no further round begins, "" while one may; for time and tokens see `ResearchAllowance`."""
         limits, pages = self.limits, self.reading.pages
         if self.questioner.limited:
             return f"The budget ended the search: {self.questioner.limited}"
@@ -121,7 +121,7 @@ class Research:
         return ""
 
     @property
-    def _allowance(self) -> Allowance:
+    def _allowance(self) -> ResearchAllowance:
         return self.reading.allowance
 
     # -- queries -----------------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ class Research:
             "queries": self.limits.queries,
             "variants": self.limits.variants,
         }
-        question = Question("research_plan", PLAN, values, tuple(self.spec.context), decides=True)
+        question = Inquiry("research_plan", PLAN, values, tuple(self.spec.context), decides=True)
         reply: Mapping[str, Any] = await self.questioner.one(question) or {}
         self.questions = [brief(str(row), _LONGEST) for row in reply.get("questions", ()) if str(row).strip()][:_MOST]
         self.reading.values = {"task": self.spec.instruction, "questions": self.questions}
@@ -159,7 +159,7 @@ class Research:
                 "reflect": True,  # for copies of the prompt from before this was the only use of it
             }
             content = (*self.spec.context, *((evidence(self.insights),) if self.insights else ()))
-            reply = await self.questioner.one(Question("research_queries", BETTER, values, content))
+            reply = await self.questioner.one(Inquiry("research_queries", BETTER, values, content))
             queries = self.queries.bettered(drafts, (reply or {}).get("queries", ()))
         return self.queries.spread(queries, self.limits.variants) or drafts
 
@@ -215,7 +215,7 @@ class Research:
         # Why calculations failed is material: an interpreter's words, with anybody's figures in them.
         reasons = (material("\n".join(self.reasons[-_MOST:]), PYTHON, "tool"),) if self.reasons else ()
         content = (*self.spec.context, evidence(self.insights), *reasons)
-        return await self.questioner.one(Question("research_check", reply, values, content, decides=True))
+        return await self.questioner.one(Inquiry("research_check", reply, values, content, decides=True))
 
     async def _calculate(self, calculations: Sequence[Mapping[str, Any]]) -> None:
         outcomes = await call_tools(self.ctx, [(PYTHON, {"code": str(step["code"])}) for step in calculations])
@@ -303,7 +303,7 @@ class Research:
             ],
         }
         content = (*self.spec.context, evidence(self.insights))
-        return await self.questioner.one(Question("research_report", report_form(schema), values, content, final=True))
+        return await self.questioner.one(Inquiry("research_report", report_form(schema), values, content, final=True))
 
     async def _mend(self, report: str) -> tuple[str, list[str]]:
         """Return what of a report names its findings, and the beginnings of what was left out since it names none.
@@ -318,7 +318,7 @@ class Research:
         paragraphs = "\n\n".join(f"{number}. {part.text}" for number, part in enumerate(open_, start=1))
         report_block = material(paragraphs, "report")
         content = (evidence(self.insights), report_block)
-        question = Question("research_marks", MENDED, {"task": self.spec.instruction}, content, beside=True)
+        question = Inquiry("research_marks", MENDED, {"task": self.spec.instruction}, content, beside=True)
         reply = await self.questioner.one(question)
         anew = {int(row["number"]): str(row["text"]) for row in (reply or {}).get("paragraphs", ())}
         good_parts: list[ReportPart] = []

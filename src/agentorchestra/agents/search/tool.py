@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.agents.forms import Question, Questioner, call_tools
+from agentorchestra.agents.forms import Inquiry, Questioner, call_tools
 from agentorchestra.agents.search.queries import BETTER, NOTHING, Hits, Queries, ResearchQuery, query_from
 from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Outcome
@@ -112,7 +112,7 @@ class _Searching:
             "variants": most,
             "reflect": bool(self.parts.reflect),
         }
-        question = Question("research_queries", BETTER, values, tuple(self.spec.context), beside=True)
+        question = Inquiry("research_queries", BETTER, values, tuple(self.spec.context), beside=True)
         reply = await Questioner(ctx, None, self.spec.role, self.spec.model).one(question)
         if reply is None:
             return [draft], ["No usable reply came on the query; it was searched as it is."]

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from agentorchestra.agents.agent import Agent
-from agentorchestra.agents.forms import TEXT, Form, Question, Questioner, form, limit_status, list_of, material
+from agentorchestra.agents.forms import TEXT, Form, Inquiry, Questioner, form, limit_status, list_of, material
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.errors import SettingsError
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
@@ -43,7 +43,7 @@ def edge_cases(output: JsonValue) -> list[EdgeCase]:
     return [EdgeCase.model_validate(case) for case in (cases if isinstance(cases, list) else [])]
 
 
-class Reader:
+class SocietyReader:
     content_hash = "1"
 
     def check_options(self, options: Mapping[str, JsonValue], agents: Collection[str], model: str) -> None:
@@ -59,7 +59,7 @@ class Reader:
         """Ask for the cases; a reply that names messages that do not exist is refused and asked for again."""
         talk = Conversation.model_validate(ctx.manifest.options.get("conversation"))
         members = [{"name": name, "description": description} for name, description in talk.members.items()]
-        question = Question(
+        question = Inquiry(
             "edge_cases",
             _form(len(talk.exchanges)),
             {"leader": talk.leader, "members": members},
@@ -86,7 +86,7 @@ def reader() -> Agent:
         prompt="edge_cases",
         role="judge",
         max_steps=2,
-        drive=Reader(),
+        drive=SocietyReader(),
         within=(NAME,),
     )
 

@@ -1,5 +1,1 @@
 """The environment `git`."""
-
-from agentorchestra.aliases import former
-
-__getattr__ = former(__name__)

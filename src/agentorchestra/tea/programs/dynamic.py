@@ -7,6 +7,7 @@ it whose calls run in the sandbox.
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import linecache
 import sys
@@ -18,6 +19,7 @@ from agentorchestra.core.errors import SourceError
 from agentorchestra.core.ids import sha256_text
 from agentorchestra.core.names import did_you_mean
 from agentorchestra.tea.calling.tool import Tool, tool
+from agentorchestra.tea.programs.former import with_former_names
 from agentorchestra.tea.programs.imports import Completed, complete_imports, parse_source
 from agentorchestra.tea.programs.namespaces import builtins_of, current
 
@@ -55,8 +57,7 @@ def _load(source: Completed, name: str, package: str, label: str) -> types.Modul
         file = f"<{name}>"
         module = types.ModuleType(name)
         module.__file__, module.__package__ = file, package
-        if namespace:
-            vars(module)["__builtins__"] = builtins_of(namespace)
+        vars(module)["__builtins__"] = with_former_names(builtins_of(namespace) if namespace else vars(builtins))
         linecache.cache[file] = (len(source.text), None, _lines(source.text), file)
         sys.modules[name] = module
         try:
