@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from agentorchestra.core.settings import ModelProfile, Settings
     from agentorchestra.core.spec import AgentResult, AgentSpec, RunResult, RunStatus
     from agentorchestra.evaluation.evaluate import Evaluation
-    from agentorchestra.evolution.evolve import evolve
+    from agentorchestra.evolution.evolver import evolve
     from agentorchestra.models.client import ModelClient
     from agentorchestra.runtime.hooks import ToolCalled
     from agentorchestra.runtime.results import ToolResult
@@ -66,7 +66,7 @@ _HOMES = {
     "core.settings": ("ModelProfile", "Settings"),
     "core.spec": ("AgentResult", "AgentSpec", "RunResult", "RunStatus"),
     "evaluation.evaluate": ("Evaluation",),
-    "evolution.evolve": ("evolve",),
+    "evolution.evolver": ("evolve",),
     "models.client": ("ModelClient",),
     "runtime.hooks": ("ToolCalled",),
     "runtime.results": ("ToolResult",),
