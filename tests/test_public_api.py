@@ -40,6 +40,8 @@ HEAVY_LIBRARIES = [
 def test_public_names_are_listed_once() -> None:
     assert PUBLIC_NAMES, "agentorchestra.__all__ is the public API: it must list at least one name"
     assert len(PUBLIC_NAMES) == len(set(PUBLIC_NAMES)), "a name stands twice in agentorchestra.__all__"
+    assert len(PUBLIC_NAMES) <= 50, "agentorchestra.__all__ is what most programs use; leave the rest in its module"
+    assert {"Event", "ModelClient", "Evaluation", "evolve"} <= {*PUBLIC_NAMES}
 
 
 @pytest.mark.parametrize("name", PUBLIC_NAMES)
@@ -85,6 +87,8 @@ ALSO_PUBLIC = {"core.settings", "core.errors", "core.query", "core.spec", "core.
 SHOWN_ROOMS = {"sandbox", "sandbox.factory", "evaluation.statistics", "evaluation.published.tables", "evolution.tips"}
 SHOWN_ROOMS |= {"evolution.evidence", "agents.optimiser.evidence", "tea.programs.imports", "tea.programs.dynamic"}
 SHOWN_ROOMS |= {"tools.files", "tools.web.search.types", "workspace", "models.render", "core.messages"}
+SHOWN_ROOMS |= {"environments.folder", "tea.transformations.compound", "tea.transformations.t2e"}
+SHOWN_ROOMS |= {"agents.transformations.a2e", "evaluation.plan"}
 """Rooms that a page is about, or that the examples which are programs of the project's own use."""
 
 

@@ -3,7 +3,8 @@
 import asyncio
 import tempfile
 
-from agentorchestra import Budget, ModelProfile, Price, Settings, Workspace, tool
+from agentorchestra import Budget, ModelProfile, Settings, Workspace, tool
+from agentorchestra.core.settings import Price
 
 
 def build(ctx, model, store):

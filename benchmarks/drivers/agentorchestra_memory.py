@@ -5,7 +5,7 @@ import _agentorchestra
 import _path  # noqa: F401
 import common
 
-from agentorchestra import MemoryStore
+from agentorchestra.log.store import MemoryStore
 
 
 def build(ctx):

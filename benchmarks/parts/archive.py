@@ -17,10 +17,11 @@ from typing import Any
 
 from benchmarks.parts.task import Found, Task
 
-from agentorchestra import MemoryStore, Workspace, tool
+from agentorchestra import Workspace, tool
 from agentorchestra.agents.parts.verifier import form_of
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import PartSettings, Settings
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.testing import ScriptedModel, call, decide, say
 
 PLACES = ("attic", "cellar", "gallery", "hall", "loft", "vault")

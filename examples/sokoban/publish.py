@@ -22,9 +22,10 @@ from pathlib import Path
 
 from loopback_github import LoopbackGitHub
 
-from agentorchestra import Question, RunResult, Workspace
+from agentorchestra import RunResult, Workspace
 from agentorchestra.core.messages import ModelRequest, ToolCall
 from agentorchestra.core.settings import GitHubSettings, GitSettings, Settings
+from agentorchestra.core.spec import Question
 from agentorchestra.testing import ScriptedModel, call
 
 GAME = Path(__file__).parent / "game"

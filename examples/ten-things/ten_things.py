@@ -14,19 +14,8 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from agentorchestra import (
-    ActionEnvironment,
-    Agent,
-    Message,
-    RunContext,
-    ToolCall,
-    ToolSchema,
-    Workspace,
-    action,
-    call,
-    tool,
-)
-from agentorchestra.testing import ScriptedModel
+from agentorchestra import ActionEnvironment, Agent, Message, RunContext, ToolCall, ToolSchema, Workspace, action, tool
+from agentorchestra.testing import ScriptedModel, call
 
 FOLDER = Path(tempfile.mkdtemp())
 

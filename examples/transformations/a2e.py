@@ -15,7 +15,8 @@ import json
 import re
 import tempfile
 
-from agentorchestra import Agent, Workspace, a2e, human
+from agentorchestra import Agent, Workspace, a2e
+from agentorchestra.agents.transformations.a2e import human
 from agentorchestra.core.messages import ModelRequest, ModelResponse, ToolSchema
 from agentorchestra.testing import ScriptedModel, call, decide
 

@@ -13,7 +13,8 @@ import asyncio
 import tempfile
 from typing import Any
 
-from agentorchestra import Rule, RunContext, ToolError, Workspace, t2e, tool
+from agentorchestra import RunContext, ToolError, Workspace, t2e, tool
+from agentorchestra.tea.transformations.t2e import Rule
 
 
 @tool(effect="pure")

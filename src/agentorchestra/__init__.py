@@ -13,80 +13,68 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agentorchestra.agents.agent import Agent, Relationship
-    from agentorchestra.agents.transformations.a2e import a2e, human
+    from agentorchestra.agents.agent import Agent
+    from agentorchestra.agents.transformations.a2e import a2e
     from agentorchestra.agents.transformations.a2t import a2t
     from agentorchestra.agents.transformations.e2a import e2a
     from agentorchestra.agents.transformations.t2a import t2a
     from agentorchestra.agents.types import Kit
-    from agentorchestra.core.budget import Budget, Usage
-    from agentorchestra.core.conditions import Condition, Conditions
-    from agentorchestra.core.content import MediaBlock, Source, TextBlock, Trust, Trusted, Untrusted
-    from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Tag
-    from agentorchestra.core.errors import AgentOrchestraError, RunNotCompleted, ToolError, UsageError
+    from agentorchestra.core.budget import Budget
+    from agentorchestra.core.conditions import Condition
+    from agentorchestra.core.content import Source, TextBlock, Trust, Trusted, Untrusted
+    from agentorchestra.core.effects import Effect
+    from agentorchestra.core.errors import AgentOrchestraError, RunNotCompleted, ToolError
+    from agentorchestra.core.events import Event
     from agentorchestra.core.messages import Message, ModelRequest, ModelResponse, ToolCall, ToolSchema
     from agentorchestra.core.policy import Policy, PolicyView, Verdict
-    from agentorchestra.core.protocols import Engine, Environment, Handler, RunContext, Store
-    from agentorchestra.core.settings import ModelProfile, Price, RoleSettings, Settings
-    from agentorchestra.core.spec import (
-        AgentResult,
-        AgentSpec,
-        Citation,
-        Question,
-        RunFile,
-        RunResult,
-        RunSpec,
-        RunStatus,
-    )
-    from agentorchestra.environments.folder import FolderEnvironment
-    from agentorchestra.environments.nested import NestedEnvironment
-    from agentorchestra.log.store import MemoryStore, PostgresStore, SqliteStore
-    from agentorchestra.models.scripted import call
-    from agentorchestra.runtime.bus import Notice
-    from agentorchestra.runtime.hooks import ModelAsked, StepTaken, ToolCalled
+    from agentorchestra.core.protocols import Environment, RunContext
+    from agentorchestra.core.settings import ModelProfile, Settings
+    from agentorchestra.core.spec import AgentResult, AgentSpec, RunResult, RunStatus
+    from agentorchestra.evaluation.evaluate import Evaluation
+    from agentorchestra.evolution.evolver import evolve
+    from agentorchestra.models.client import ModelClient
+    from agentorchestra.runtime.hooks import ToolCalled
     from agentorchestra.runtime.results import ToolResult
     from agentorchestra.tea.calling.environment import ActionEnvironment, action
     from agentorchestra.tea.calling.tool import Tool, tool
-    from agentorchestra.tea.transformations.base import Transformation, compose
-    from agentorchestra.tea.transformations.compound import Given, Result, Step, compound
+    from agentorchestra.tea.transformations.base import compose
     from agentorchestra.tea.transformations.e2t import e2t
-    from agentorchestra.tea.transformations.t2e import Rule, t2e
+    from agentorchestra.tea.transformations.t2e import t2e
     from agentorchestra.tools.mcp import mcp
-    from agentorchestra.trust.policy import AllowAll, DefaultPolicy
-    from agentorchestra.workspace import ReplayReport, Workspace, open_workspace
+    from agentorchestra.trust.policy import DefaultPolicy
+    from agentorchestra.workspace import Workspace, open_workspace
 
 _HOMES = {
-    "agents.agent": ("Agent", "Relationship"),
-    "agents.transformations.a2e": ("a2e", "human"),
+    "agents.agent": ("Agent",),
+    "agents.transformations.a2e": ("a2e",),
     "agents.transformations.a2t": ("a2t",),
     "agents.transformations.e2a": ("e2a",),
     "agents.transformations.t2a": ("t2a",),
     "agents.types": ("Kit",),
-    "core.budget": ("Budget", "Usage"),
-    "core.conditions": ("Condition", "Conditions"),
-    "core.content": ("MediaBlock", "Source", "TextBlock", "Trust", "Trusted", "Untrusted"),
-    "core.effects": ("Effect", "EffectKind", "Mode", "Outcome", "Tag"),
-    "core.errors": ("AgentOrchestraError", "RunNotCompleted", "ToolError", "UsageError"),
+    "core.budget": ("Budget",),
+    "core.conditions": ("Condition",),
+    "core.content": ("Source", "TextBlock", "Trust", "Trusted", "Untrusted"),
+    "core.effects": ("Effect",),
+    "core.errors": ("AgentOrchestraError", "RunNotCompleted", "ToolError"),
+    "core.events": ("Event",),
     "core.messages": ("Message", "ModelRequest", "ModelResponse", "ToolCall", "ToolSchema"),
     "core.policy": ("Policy", "PolicyView", "Verdict"),
-    "core.protocols": ("Engine", "Environment", "Handler", "RunContext", "Store"),
-    "core.settings": ("ModelProfile", "Price", "RoleSettings", "Settings"),
-    "core.spec": ("AgentResult", "AgentSpec", "Citation", "Question", "RunFile", "RunResult", "RunSpec", "RunStatus"),
-    "environments.folder": ("FolderEnvironment",),
-    "environments.nested": ("NestedEnvironment",),
-    "trust.policy": ("AllowAll", "DefaultPolicy"),
-    "models.scripted": ("call",),
-    "runtime.bus": ("Notice",),
-    "runtime.hooks": ("ModelAsked", "StepTaken", "ToolCalled"),
-    "log.store": ("MemoryStore", "PostgresStore", "SqliteStore"),
-    "tea.transformations.compound": ("Given", "Result", "Step", "compound"),
+    "core.protocols": ("Environment", "RunContext"),
+    "core.settings": ("ModelProfile", "Settings"),
+    "core.spec": ("AgentResult", "AgentSpec", "RunResult", "RunStatus"),
+    "evaluation.evaluate": ("Evaluation",),
+    "evolution.evolver": ("evolve",),
+    "models.client": ("ModelClient",),
+    "runtime.hooks": ("ToolCalled",),
+    "runtime.results": ("ToolResult",),
     "tea.calling.environment": ("ActionEnvironment", "action"),
-    "tea.calling.tool": ("Tool", "ToolResult", "tool"),
-    "tea.transformations.base": ("Transformation", "compose"),
+    "tea.calling.tool": ("Tool", "tool"),
+    "tea.transformations.base": ("compose",),
     "tea.transformations.e2t": ("e2t",),
-    "tea.transformations.t2e": ("Rule", "t2e"),
+    "tea.transformations.t2e": ("t2e",),
     "tools.mcp": ("mcp",),
-    "workspace": ("ReplayReport", "Workspace", "open_workspace"),
+    "trust.policy": ("DefaultPolicy",),
+    "workspace": ("Workspace", "open_workspace"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -96,78 +84,46 @@ __all__ = [
     "AgentOrchestraError",
     "AgentResult",
     "AgentSpec",
-    "AllowAll",
     "Budget",
-    "Citation",
     "Condition",
-    "Conditions",
     "DefaultPolicy",
     "Effect",
-    "EffectKind",
-    "Engine",
     "Environment",
-    "FolderEnvironment",
-    "Given",
-    "Handler",
+    "Evaluation",
+    "Event",
     "Kit",
-    "MediaBlock",
-    "MemoryStore",
     "Message",
-    "Mode",
-    "ModelAsked",
+    "ModelClient",
     "ModelProfile",
     "ModelRequest",
     "ModelResponse",
-    "NestedEnvironment",
-    "Notice",
-    "Outcome",
     "Policy",
     "PolicyView",
-    "PostgresStore",
-    "Price",
-    "Question",
-    "Relationship",
-    "ReplayReport",
-    "Result",
-    "RoleSettings",
-    "Rule",
     "RunContext",
-    "RunFile",
     "RunNotCompleted",
     "RunResult",
-    "RunSpec",
     "RunStatus",
     "Settings",
     "Source",
-    "SqliteStore",
-    "Step",
-    "StepTaken",
-    "Store",
-    "Tag",
     "TextBlock",
     "Tool",
     "ToolCall",
     "ToolCalled",
-    "ToolSchema",
     "ToolError",
     "ToolResult",
-    "Transformation",
+    "ToolSchema",
     "Trust",
     "Trusted",
-    "Usage",
     "Untrusted",
-    "UsageError",
     "Verdict",
     "Workspace",
     "a2e",
     "a2t",
     "action",
-    "call",
     "compose",
-    "compound",
     "e2a",
     "e2t",
-    "human",
+    "evolve",
     "mcp",
     "open_workspace",
     "t2a",

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from agentorchestra import Agent, Relationship, Workspace
+from agentorchestra import Agent, Workspace
+from agentorchestra.agents.agent import Relationship
 from agentorchestra.core.errors import ToolDefinitionError, UnknownComponentError
 from agentorchestra.core.ids import sha256_json
 

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from tests.sandbox.support import here, usable
 
-from agentorchestra import MemoryStore, Workspace
+from agentorchestra import Workspace
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.settings import FolderSettings, GitSettings, Settings
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.trust.policy import AllowAll
 
 SANDBOX = next((usable(name) for name in here() if name != "unsafe-local"), None)

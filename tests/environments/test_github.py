@@ -13,13 +13,14 @@ import pytest
 from loopback_github import LoopbackGitHub
 from tests.environments.gits import SANDBOX, TOKEN, Bench
 
-from agentorchestra import MemoryStore, Workspace
+from agentorchestra import Workspace
 from agentorchestra.core.effects import Outcome, Provenance, Tag
 from agentorchestra.core.errors import ForkError, SettingsError
 from agentorchestra.core.policy import PolicyView
 from agentorchestra.core.settings import GitHubSettings, GitSettings, Settings
 from agentorchestra.environments.github.api import parts
 from agentorchestra.environments.github.environment import GitHub
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.tea.calling.actions import action_effect, action_tags
 from agentorchestra.testing import ScriptedModel, call
 from agentorchestra.trust.policy import AllowAll, DefaultPolicy

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from agentorchestra import evolve
 from agentorchestra.core.errors import EvolutionError, UsageError
 from agentorchestra.core.messages import ModelRequest, ModelResponse, ToolCall
 from agentorchestra.core.settings import ModelProfile, Price, Settings
@@ -284,3 +285,18 @@ class Rewriter(Mender):
         for wrong in self._wrong(code):
             code = code.replace(wrong, f"euros * {self.knows})")
         return ModelResponse(text=f"```\n{code}\n```")
+
+
+async def test_a_program_evolves_a_component_of_its_own_workspace(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    options: dict[str, Any] = {"name": "cents", "optimiser": "reflection", "optimiser_model": "mender"}
+    async with shop.workspace(shop.folder) as ws:
+        (first,) = await evolve(ws, shop.data, on=["tool:cents_of"], rounds=1, batch=2, **options)
+        assert (first.ended, first.versions) == ("promoted", {"tool:cents_of": "1.0.1"})
+        requests = dict(shop.asked)
+        assert await evolve(ws, shop.data, on=["tool:cents_of"], rounds=1, batch=2, **options) == [first]
+        with pytest.raises(EvolutionError, match="begun with other batch"):
+            await evolve(ws, shop.data, on=["tool:cents_of"], rounds=1, batch=3, **options)
+        assert shop.asked == requests
+        assert (await ws.run("How many cents are 4 euros and 3 more?")).answer == "700"
+    assert (await shop.means())[0] == "1.0.1"

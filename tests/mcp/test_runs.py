@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 
 import agentorchestra
-from agentorchestra import AllowAll, MemoryStore, RunResult, Workspace
+from agentorchestra import RunResult, Workspace
 from agentorchestra.core.errors import McpError, UnknownComponentError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.spec import RunStatus
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.testing import ScriptedModel, call, decide
+from agentorchestra.trust.policy import AllowAll
 from tests.mcp.support import HttpServer, calls, children, stdio, written
 
 CALLS = 20

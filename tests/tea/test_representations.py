@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field, ValidationError
 
-from agentorchestra import ActionEnvironment, Agent, Condition, Relationship, Workspace, action, tool
+from agentorchestra import ActionEnvironment, Agent, Condition, Workspace, action, tool
+from agentorchestra.agents.agent import Relationship
 from agentorchestra.log.store import MemoryStore
 
 

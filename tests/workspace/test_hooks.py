@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from agentorchestra import ActionEnvironment, ModelAsked, StepTaken, ToolCalled, Workspace, action, call, tool
+from agentorchestra import ActionEnvironment, ToolCalled, Workspace, action, tool
 from agentorchestra.core.errors import HookWarning
-from agentorchestra.testing import ScriptedModel
+from agentorchestra.runtime.hooks import ModelAsked, StepTaken
+from agentorchestra.testing import ScriptedModel, call
 
 
 @tool(effect="read")

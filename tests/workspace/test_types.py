@@ -10,17 +10,9 @@ from typing import Any, assert_type
 import pytest
 from pydantic import BaseModel
 
-from agentorchestra import (
-    Message,
-    ModelResponse,
-    RunNotCompleted,
-    RunResult,
-    ToolCall,
-    ToolSchema,
-    UsageError,
-    Workspace,
-    call,
-)
+from agentorchestra import Message, ModelResponse, RunNotCompleted, RunResult, ToolCall, ToolSchema, Workspace
+from agentorchestra.core.errors import UsageError
+from agentorchestra.testing import call
 
 
 class Price(BaseModel):

@@ -15,12 +15,14 @@ from agentorchestra.core.errors import (
     AppError,
     BudgetError,
     EmptyTaskError,
+    EnvironmentAsToolError,
     FileInputError,
     ModelAuthError,
     OutputError,
     PromptError,
     SettingsError,
     StoreError,
+    ToolDefinitionError,
     UnknownComponentError,
     UnknownModelError,
     UnknownRunError,
@@ -31,6 +33,7 @@ from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import ModelProfile, PolicySettings, Price, Settings
 from agentorchestra.core.spec import Question, RunResult, RunStatus
+from agentorchestra.environments.folder import FolderEnvironment
 from agentorchestra.log.store import MemoryStore, SqliteStore
 from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
@@ -429,3 +432,17 @@ async def test_a_workspace_that_cannot_be_opened_leaves_its_store_closed(tmp_pat
     with pytest.raises(StoreError):
         await store.list_runs()  # it was closed
     assert not ws.is_open
+
+
+async def test_the_name_of_an_environment_is_no_tool(tmp_path: Path) -> None:
+    factories = {"counter": lambda: FolderEnvironment()}
+    ws = Workspace(tmp_path / "ws", tools=["counter"], environments=factories)
+    with pytest.raises(EnvironmentAsToolError, match=r"'counter' is an environment .* environments=\['counter'\]"):
+        await ws.open()
+    async with Workspace(tmp_path / "ws", environments=factories, models={"m": ScriptedModel([])}) as ws:
+        for name in ("counter", "terminal"):
+            with pytest.raises(EnvironmentAsToolError, match=rf"give a run environments=\['{name}'\]"):
+                await ws.run("Count.", tools=[name], model="m")
+        with pytest.raises(ToolDefinitionError, match="'contour' has no tools"):
+            await ws.run("Count.", tools=["contour"], model="m")
+        assert await ws.runs.list() == []

@@ -114,6 +114,10 @@ class ToolDefinitionError(UsageError):
     """A function that cannot become a tool."""
 
 
+class EnvironmentAsToolError(ToolDefinitionError):
+    """The name of an environment where tools are given."""
+
+
 class SystemDefinitionError(UsageError):
     """A callable or a program that cannot become a system."""
 

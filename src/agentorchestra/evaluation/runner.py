@@ -71,8 +71,14 @@ class Ending:
 
 def arm_workspace(folder: Path, arm: Arm) -> Workspace[Any]:
     """Return the workspace with an arm's preset and settings, and with what keeps questions apart; not yet opened."""
-    workspace = open_workspace(folder, preset=arm.preset).another()
-    settings = workspace.own.settings or load_settings(folder, arm.preset)
+    return with_arm(open_workspace(folder, preset=arm.preset), arm)
+
+
+def with_arm(given: Workspace[Any], arm: Arm) -> Workspace[Any]:
+    """Return the same for a workspace that a program made."""
+    workspace = given.another()
+    workspace.preset = arm.preset or given.preset
+    settings = workspace.own.settings or load_settings(workspace.folder, arm.preset)
     workspace.own = replace(workspace.own, settings=arm.merge(settings))
     return workspace
 

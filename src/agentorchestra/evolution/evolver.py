@@ -21,15 +21,25 @@ from agentorchestra.core.ids import sha256_json
 from agentorchestra.evaluation.plan import PLAN, Arm, amend, folder_of, make_plan
 from agentorchestra.evaluation.plan import keep as keep_plan
 from agentorchestra.evaluation.plan import read as read_plan
+from agentorchestra.evaluation.questions import QuestionSet, load_set
 from agentorchestra.evaluation.results import values
-from agentorchestra.evaluation.runner import Runner, arm_workspace
+from agentorchestra.evaluation.runner import Runner, arm_workspace, with_arm
 from agentorchestra.evaluation.scores import Score, score, total
 from agentorchestra.evolution.checks import HeldApart
 from agentorchestra.evolution.components import manager_of, version_of
 from agentorchestra.evolution.gate import decide
 from agentorchestra.evolution.optimiser import Improvement, Optimiser, Proposal, TextChange, Trial, split_place
-from agentorchestra.evolution.optimisers import check
-from agentorchestra.evolution.record import FOLDER, Evolution, EvolutionRound, QuestionSource, add_round, rounds
+from agentorchestra.evolution.optimisers import check, optimiser
+from agentorchestra.evolution.record import (
+    FOLDER,
+    Evolution,
+    EvolutionRound,
+    QuestionSource,
+    add_round,
+    keep,
+    new_evolution,
+    rounds,
+)
 from agentorchestra.tea.registry.entries import By
 from agentorchestra.tea.registry.kind import Variable
 from agentorchestra.workspace import Workspace
@@ -344,6 +354,43 @@ class Evolver:
         if self._evolution.budget_usd is None:
             return None
         return self._evolution.budget_usd - sum(cost or 0.0 for cost in self._spent)
+
+
+async def evolve(
+    workspace: Workspace[Any],  # open or not; its tools and models answer, and its log holds the runs
+    questions: str | Path | None,  # the file or folder with the questions; None for the set's own place
+    on: Sequence[str],  # components that may change: `prompt:react`, `tool:price_of`
+    *,
+    name: str,  # of the evolution; the same call with the same name goes on where it stopped
+    source: str = "local",  # the form of the questions: your own, or a set that `agentorchestra eval list` names
+    validation: str | Path | None = None,  # further questions for the gate; None holds a share of the others apart
+    at_once: int = 4,  # runs at the same time
+    **fields: Any,  # of `new_evolution` and `Evolution`: held_apart, optimiser, rounds, batch, terms, budget_usd, ...
+) -> list[EvolutionRound]:
+    """Improve components from what their runs show; return the rounds, as `agentorchestra evolve run` does.
+
+    Raises:
+        EvolutionError, EvaluationError: fields or questions that do not fit, before anything is spent; and see
+            `Evolver.run`.
+    """
+
+    def load(data: str | Path) -> tuple[str, str, QuestionSet]:
+        return source, str(Path(data).absolute()), load_set(source, Path(data).absolute())
+
+    evolution = new_evolution(
+        name,
+        training=load(questions) if questions is not None else (source, "", load_set(source)),
+        validation=None if validation is None else load(validation),
+        subjects=tuple(on),
+        **fields,
+    )
+    proposer = optimiser(evolution.optimiser)
+    evolution = keep(workspace.folder, evolution)
+
+    def arms(_: Path, arm: Arm) -> Workspace[Any]:
+        return with_arm(workspace, arm)
+
+    return await Evolver(workspace.folder, evolution, proposer, workspaces=arms, at_once=at_once).run()
 
 
 def held_apart(source: QuestionSource) -> HeldApart:

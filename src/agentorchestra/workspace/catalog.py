@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.resources
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
@@ -15,7 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentorchestra.core.effects import EffectKind
-from agentorchestra.core.errors import SystemDefinitionError, UnknownComponentError, UnknownSystemError
+from agentorchestra.core.errors import (
+    EnvironmentAsToolError,
+    SystemDefinitionError,
+    UnknownComponentError,
+    UnknownSystemError,
+)
 from agentorchestra.core.ids import sha256_json, sha256_text
 from agentorchestra.core.names import did_you_mean
 from agentorchestra.core.policy import Policy
@@ -129,7 +134,7 @@ class Catalog:
             named = {one.name: one for one in swe_tools(self.every_environment)}
             self.tools |= named
             self.builtin |= {*named}
-        given = tools_by_name(own.tools)
+        given = tools_by_name(own.tools, self.every_environment)
         self.replaced = sorted(self.builtin & {*given})  # names of packaged tools that tools of the user's took
         self.notes = tuple(
             f"your tool {name!r} takes the place of the packaged tool {name!r}" for name in self.replaced
@@ -274,7 +279,7 @@ class Catalog:
         return tuple(sorted({*names} & {*self.packaged}))
 
 
-def tools_by_name(given: Sequence[Any]) -> dict[str, Any]:
+def tools_by_name(given: Sequence[Any], environments: Container[str] = ()) -> dict[str, Any]:
     """Return tools by name, from tools, functions, and classes and objects with tools; toolkits give theirs later."""
     from agentorchestra.tea.registry.registration import tools_in
 
@@ -282,6 +287,8 @@ def tools_by_name(given: Sequence[Any]) -> dict[str, Any]:
     for one in given:
         if is_toolkit(one):
             continue
+        if isinstance(one, str) and one in environments:
+            raise EnvironmentAsToolError(f"{one!r} is an environment and no tool; give a run environments=[{one!r}]")
         for found in tools_in(one):
             if found.name == "done":
                 raise UnknownComponentError(

@@ -232,7 +232,7 @@ class Equipper:
         for one in objects.tools:
             if is_toolkit(one):
                 raise ToolDefinitionError(f"the toolkit {one.name!r} belongs to a workspace: Workspace(tools=[...])")
-        given = tools_by_name(objects.tools)
+        given = tools_by_name(objects.tools, catalog.every_environment)
         need_nothing(given, {*catalog.tools}, {*catalog.every_environment}, {*catalog.agents})
         given = await self._components.tools.stock.admit(given)
         return await self._with_versions(replace(base, tools={**base.tools, **given}, models=models))

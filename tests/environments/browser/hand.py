@@ -11,10 +11,11 @@ from typing import Any
 
 from tests.site.browser import BrowserSite, browser_site
 
-from agentorchestra import AllowAll, Workspace
+from agentorchestra import Workspace
 from agentorchestra.core.content import text_of
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.settings import BrowserSettings, Settings, WebSettings
+from agentorchestra.trust.policy import AllowAll
 
 
 @dataclass

@@ -13,12 +13,13 @@ from tests.environments.browser.leading import NAME, WAYS, Leading, Target, lead
 from tests.support.names import names_from
 from tests.tools.web.names import name_server
 
-from agentorchestra import AllowAll, Workspace
+from agentorchestra import Workspace
 from agentorchestra.core.content import text_of
 from agentorchestra.core.errors import SettingsError
 from agentorchestra.core.settings import BrowserSettings, Settings
 from agentorchestra.log.store import MemoryStore
 from agentorchestra.tools.web import http
+from agentorchestra.trust.policy import AllowAll
 
 
 @dataclass

@@ -13,13 +13,15 @@ import pytest_asyncio
 from aiohttp import web
 from tests.support.again import real
 
-from agentorchestra import AllowAll, Question, ToolResult, Workspace, tool
+from agentorchestra import ToolResult, Workspace, tool
 from agentorchestra.core.content import text_of
 from agentorchestra.core.policy import Policy
 from agentorchestra.core.settings import BrowserSettings, Settings
+from agentorchestra.core.spec import Question
 from agentorchestra.environments.browser.session.chromium import shared_browser
 from agentorchestra.log.store import MemoryStore
 from agentorchestra.testing import obedient_model
+from agentorchestra.trust.policy import AllowAll
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

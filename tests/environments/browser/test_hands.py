@@ -15,10 +15,11 @@ from aiohttp import web
 from tests.browser import find_chromium
 from tests.support.again import real
 
-from agentorchestra import AllowAll, Workspace
+from agentorchestra import Workspace
 from agentorchestra.core.content import text_of
 from agentorchestra.core.settings import BrowserSettings, Settings
 from agentorchestra.environments.browser.actions import base
+from agentorchestra.trust.policy import AllowAll
 
 _PAGES = {
     "/later": "<title>Later</title><button onclick='setTimeout(() => alert(`saved`), 100)'>Ask</button>"

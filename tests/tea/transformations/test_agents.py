@@ -274,7 +274,7 @@ async def test_an_agent_without_an_answer_is_an_error_with_its_reason(tmp_path: 
 
 
 def test_what_an_agent_says_is_in_its_tool() -> None:
-    from agentorchestra import Relationship
+    from agentorchestra.agents.agent import Relationship
 
     rival = Agent(name="rival", description="Plays.", relationships=(Relationship("competitive", "worker"),))
     (one,) = a2t(rival)

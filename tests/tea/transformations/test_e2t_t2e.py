@@ -12,20 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentorchestra import (
-    ActionEnvironment,
-    Condition,
-    Rule,
-    RunContext,
-    Tag,
-    ToolError,
-    action,
-    compose,
-    e2t,
-    t2e,
-    tool,
-)
-from agentorchestra.core.effects import Effect, Outcome
+from agentorchestra import ActionEnvironment, Condition, RunContext, ToolError, action, compose, e2t, t2e, tool
+from agentorchestra.core.effects import Effect, Outcome, Tag
 from agentorchestra.core.errors import ToolDefinitionError, TransformationError
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import Environment
@@ -34,6 +22,7 @@ from agentorchestra.log.store import MemoryStore
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.actions import action_effect
 from agentorchestra.tea.transformations.base import instance
+from agentorchestra.tea.transformations.t2e import Rule
 from agentorchestra.workspace import Workspace
 from tests.runtime.counter import Counter
 from tests.support.patience import LONGEST_S
