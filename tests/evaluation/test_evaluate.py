@@ -30,7 +30,7 @@ def workspace(folder: Path, requests: list[str]) -> Workspace[None]:
 async def test_arms_are_asked_scored_and_reported_once(tmp_path: Path) -> None:
     requests: list[str] = []
     data = sums(tmp_path / "data", 8)
-    arms = ["direct", Arm(name="weak", system="direct", model="weak")]
+    arms: list[str | Arm] = ["direct", Arm(name="weak", system="direct", model="weak")]
     async with workspace(tmp_path / "ws", requests) as ws:
         evaluation = Evaluation(ws, data, arms, name="first")
         with pytest.raises(EvaluationError, match="first"):
@@ -55,5 +55,5 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(tmp_path: Path)
         (data, ["direct"], {"source": "lokal"}, "no set 'lokal'"),
     ):
         with pytest.raises(EvaluationError, match=reason):
-            Evaluation(ws, questions, arms, **limits)  # type: ignore[arg-type]
+            Evaluation(ws, questions, arms, **limits)
     assert not (tmp_path / "ws").exists()

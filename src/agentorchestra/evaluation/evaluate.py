@@ -54,11 +54,10 @@ class Evaluation:
         """
         folder = self._workspace.folder
         self.plan = keep(folder, self.plan)
-
-        def arm_workspace(_: Path, arm: Arm) -> Workspace[Any]:
-            return with_arm(self._workspace, arm)
-
-        options: dict[str, Any] = {"workspaces": arm_workspace, "at_once": self._at_once}
+        options: dict[str, Any] = {
+            "workspaces": lambda _, arm: with_arm(self._workspace, arm),
+            "at_once": self._at_once,
+        }
         await Runner(folder, self.plan, self._questions, **options).run()
         async with self._workspace.another() as workspace:
             return await score(workspace, self.plan, self._questions, **options)

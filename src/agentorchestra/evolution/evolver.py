@@ -386,11 +386,10 @@ async def evolve(
     )
     proposer = optimiser(evolution.optimiser)
     evolution = keep(workspace.folder, evolution)
-
-    def arms(_: Path, arm: Arm) -> Workspace[Any]:
-        return with_arm(workspace, arm)
-
-    return await Evolver(workspace.folder, evolution, proposer, workspaces=arms, at_once=at_once).run()
+    evolver = Evolver(
+        workspace.folder, evolution, proposer, workspaces=lambda _, arm: with_arm(workspace, arm), at_once=at_once
+    )
+    return await evolver.run()
 
 
 def held_apart(source: QuestionSource) -> HeldApart:
