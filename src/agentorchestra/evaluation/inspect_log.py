@@ -84,9 +84,7 @@ async def inspect_log(
         tries.setdefault((attempt.question, attempt.arm, attempt.repeat), []).append(attempt)
     samples = []
     for score in scores:
-        runs = [
-            (attempt, await workspace.log.events(attempt.result.run_id)) for attempt in tries.get(_place(score), [])
-        ]
+        runs = [(run, await workspace.log.events(run.result.run_id)) for run in tries.get(_place(score), [])]
         samples.append(_sample(questions.by_id[score.question], score, runs))
     models = dict.fromkeys(model for sample in samples for model in sample.model_usage)
     arms = [arm.name for arm in plan.arms if any(arm.name in (sample.scores or {}) for sample in samples)]

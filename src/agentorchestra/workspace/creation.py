@@ -457,11 +457,9 @@ class RunCreator:
                 models.check(role.model)
         return dict(sorted(roles.items()))
 
-    def _budget(
-        self, names: Sequence[str], given: Budget | None, models: Any, *, perhaps: Iterable[str] = ()
-    ) -> Budget:
+    def _budget(self, names: Sequence[str], caps: Budget | None, models: Any, *, perhaps: Iterable[str] = ()) -> Budget:
         """Return the limits; `perhaps` are models that may be asked too, for which no price need be known yet."""
-        budget = self._settings.budget.model_copy(update=(given or Budget()).model_dump(exclude_none=True))
+        budget = self._settings.budget.model_copy(update=(caps or Budget()).model_dump(exclude_none=True))
         if budget.cost_usd is not None:
             for name in names:
                 models.require_price(name)

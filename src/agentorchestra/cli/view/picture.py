@@ -76,9 +76,7 @@ def _head(view: RunView, now: datetime, width: int) -> list[Line]:
         *([unknown] if unknown else []),
     ]
     style = f"bold {_STYLES.get(view.status.value, '')}".strip()
-    return [
-        Line(_RUN, Text(line, style=style if not index else "bold")) for index, line in enumerate(_flow(parts, width))
-    ]
+    return [Line(_RUN, Text(line, style=style if not row else "bold")) for row, line in enumerate(_flow(parts, width))]
 
 
 def _limit(limit: float | None, unit: str = "") -> str:
