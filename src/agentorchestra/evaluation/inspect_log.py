@@ -226,10 +226,8 @@ def _effect_events(
         span = f"{run}{key}"
         name = str(arguments.get("name", "agent"))
         parent = _lane(ledger, run, key.branch)
-        yield (
-            record.began,
-            SpanBeginEvent(id=span, parent_id=parent, type="agent", name=name, timestamp=began, span_id=span),
-        )
+        begin = SpanBeginEvent(id=span, parent_id=parent, type="agent", name=name, timestamp=began, span_id=span)
+        yield record.began, begin
         yield record.seq if result is not None else ledger.last_seq, SpanEndEvent(id=span, timestamp=end, span_id=span)
     elif record.kind is EffectKind.REQUEST_MODEL and result is not None:
         request = ledger.codec.decode(record.effect).request

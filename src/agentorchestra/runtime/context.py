@@ -478,10 +478,7 @@ def _agent_result(outcome: Outcome) -> AgentResult:
         return AgentResult.model_validate(outcome.value)
     came = outcome.value if isinstance(outcome.value, dict) else {}
     status = RunStatus.BUDGET_EXHAUSTED if outcome.status == "limited" else RunStatus.BLOCKED
-    steps = came.get("steps", 0)
+    memory, steps = str(came.get("memory", "")), came.get("steps", 0)
     return AgentResult(
-        status=status,
-        report=outcome.error or "",
-        memory=str(came.get("memory", "")),
-        steps=steps if isinstance(steps, int) else 0,
+        status=status, report=outcome.error or "", memory=memory, steps=steps if isinstance(steps, int) else 0
     )

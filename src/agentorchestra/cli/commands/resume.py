@@ -126,11 +126,8 @@ async def resume(
             else:
                 waiting = [*await workspace.runs.due()]
             # How a workspace has to be opened for each of them: with which preset, on which task's machine.
-            needs = {
-                run.id: (run.manifest.preset, str(task_folder_of(run) or ""))
-                for run in await workspace.runs.list()
-                if run.id in waiting
-            }
+            runs = [run for run in await workspace.runs.list() if run.id in waiting]
+            needs = {run.id: (run.manifest.preset, str(task_folder_of(run) or "")) for run in runs}
             own = [run_id for run_id in waiting if needs[run_id] == (workspace.settings.preset, "")]
             failed = await drive_these(workspace, own)
         for preset, task in sorted({needs[run_id] for run_id in waiting if run_id not in own}):
