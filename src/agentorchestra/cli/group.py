@@ -197,7 +197,7 @@ def _instead(args: list[str]) -> str:
     return f"{problem}; did you mean {' or '.join(map(repr, close))}?{more}"
 
 
-def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+def _version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
         try:
             click.echo(f"agentorchestra {metadata.version('agentorchestra')}")
@@ -224,13 +224,7 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.
 AGENTORCHESTRA_WORKSPACE names the workspace, AGENTORCHESTRA_DEBUG=1 shows tracebacks.""",
 )
 @click.option(
-    "--version",
-    "-V",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_print_version,
-    help="Print the version.",
+    "--version", "-V", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
 )
 @click.pass_context
 def cli(ctx: click.Context) -> int | None:

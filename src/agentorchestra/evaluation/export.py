@@ -35,11 +35,8 @@ def gaia_lines(plan: EvalPlan, attempts: Sequence[RunAttempt], arm: str) -> Iter
     last = _last(plan, attempts, arm)
     for question in plan.ids:
         result = last.get(question)
-        line = {
-            "task_id": question,
-            "model_answer": result.answer_text if result else "",
-            "reasoning_trace": result.report if result else "",
-        }
+        answer, trace = (result.answer_text, result.report) if result else ("", "")
+        line = {"task_id": question, "model_answer": answer, "reasoning_trace": trace}
         yield json.dumps(line, ensure_ascii=False)
 
 

@@ -84,9 +84,7 @@ async def inspect_log(
         tries.setdefault((attempt.question, attempt.arm, attempt.repeat), []).append(attempt)
     samples = []
     for score in scores:
-        runs = [
-            (attempt, await workspace.log.events(attempt.result.run_id)) for attempt in tries.get(_place(score), [])
-        ]
+        runs = [(run, await workspace.log.events(run.result.run_id)) for run in tries.get(_place(score), [])]
         samples.append(_sample(questions.by_id[score.question], score, runs))
     models = dict.fromkeys(model for sample in samples for model in sample.model_usage)
     arms = [arm.name for arm in plan.arms if any(arm.name in (sample.scores or {}) for sample in samples)]
@@ -228,10 +226,8 @@ def _effect_events(
         span = f"{run}{key}"
         name = str(arguments.get("name", "agent"))
         parent = _lane(ledger, run, key.branch)
-        yield (
-            record.began,
-            SpanBeginEvent(id=span, parent_id=parent, type="agent", name=name, timestamp=began, span_id=span),
-        )
+        begin = SpanBeginEvent(id=span, parent_id=parent, type="agent", name=name, timestamp=began, span_id=span)
+        yield record.began, begin
         yield record.seq if result is not None else ledger.last_seq, SpanEndEvent(id=span, timestamp=end, span_id=span)
     elif record.kind is EffectKind.REQUEST_MODEL and result is not None:
         request = ledger.codec.decode(record.effect).request

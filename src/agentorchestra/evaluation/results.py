@@ -409,11 +409,7 @@ def _costs(plan: EvalPlan, scores: Sequence[Score], judge_usd: float | None) -> 
                 " / ".join(f"{number:,.0f}" for number in _spread([run.steps for run in runs])),
             )
         )
-    head = (
-        *("arm", "cost", "per answer", "per right one"),
-        *("tokens, median", "9 in 10 below", "most"),
-        *("seconds", "steps"),
-    )
+    head = ("arm", "cost", "per answer", "per right one", "tokens, median", "9 in 10 below", "most", "seconds", "steps")
     note = "Seconds and steps: median / 9 in 10 below / most. Cost has what may have been paid without an answer."
     if plan.judge:
         note += f" The judge {plan.judge} cost {usd(judge_usd)} besides."

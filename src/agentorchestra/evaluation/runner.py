@@ -21,22 +21,13 @@ from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import AgentOrchestraError, EvaluationError
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.protocols import RunHead
-from agentorchestra.core.spec import RunResult, RunSpec, RunStatus
+from agentorchestra.core.spec import FINAL, RunResult, RunSpec, RunStatus
 from agentorchestra.evaluation.checks import Workspaces, on_machine
 from agentorchestra.evaluation.plan import JUDGES, Arm, EvalPlan, folder_of, run_usd, write
 from agentorchestra.evaluation.questions import EvalQuestion, QuestionSet
 from agentorchestra.workspace import Workspace, load_settings, open_workspace
 
-END_STATUSES = frozenset(
-    {
-        RunStatus.COMPLETED,
-        RunStatus.PARTIAL,
-        RunStatus.BLOCKED,
-        RunStatus.BUDGET_EXHAUSTED,
-        RunStatus.TIMED_OUT,
-        RunStatus.FAILED,
-    }
-)
+END_STATUSES = FINAL | {RunStatus.BUDGET_EXHAUSTED, RunStatus.TIMED_OUT, RunStatus.FAILED}
 """Statuses of runs that were asked; every other one is gone on with."""
 
 UNABLE = "unable to determine"

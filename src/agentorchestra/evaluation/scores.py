@@ -173,15 +173,11 @@ async def attempts(workspace: Workspace[Any], plan: EvalPlan) -> list[RunAttempt
     """Return all runs of an evaluation, in the order of its questions, arms, repeats."""
     order = {question: number for number, question in enumerate(plan.ids)}
     arms = {arm.name: number for number, arm in enumerate(plan.arms)}
-    runs = {place: run for place, run in (await found_runs(workspace, plan)).items() if place[0] in order}
-    places = sorted(runs, key=lambda place: (order[place[0]], arms[place[1]], *place[2:]))
+    own = {place: run for place, run in (await found_runs(workspace, plan)).items() if place[0] in order}
+    places = sorted(own, key=lambda place: (order[place[0]], arms[place[1]], *place[2:]))
     return [
         RunAttempt(
-            question=q,
-            arm=arm,
-            repeat=repeat,
-            attempt=n,
-            result=await workspace.runs.result(runs[q, arm, repeat, n].id),
+            question=q, arm=arm, repeat=repeat, attempt=n, result=await workspace.runs.result(own[q, arm, repeat, n].id)
         )
         for q, arm, repeat, n in places
     ]

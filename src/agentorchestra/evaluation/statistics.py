@@ -297,10 +297,8 @@ def sample_size(
     """
     _check_plan(gain, repeats, power)
     between, size = spread.of(repeats), abs(gain)
-    normal = NormalDist()
-    reach = normal.inv_cdf((1 + level) / 2) * math.sqrt(between + gain * gain) + normal.inv_cdf(power) * math.sqrt(
-        between
-    )
+    quantile = NormalDist().inv_cdf
+    reach = quantile((1 + level) / 2) * math.sqrt(between + gain * gain) + quantile(power) * math.sqrt(between)
     count = (reach / size) ** 2
     return math.ceil(count + (1 / (size * repeats) if exact else 0))
 

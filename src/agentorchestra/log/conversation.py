@@ -65,12 +65,9 @@ def conversation(events: Sequence[Event]) -> Conversation | None:
         return None
     created = events[0]
     assert isinstance(created.data, RunCreated)
-    home, society = founding
+    home, team = founding
     talk = Conversation(
-        task=created.data.manifest.task,
-        leader=str(society["leader"]),
-        members=dict(society["members"]),
-        origin=created.run,
+        task=created.data.manifest.task, leader=str(team["leader"]), members=dict(team["members"]), origin=created.run
     )
     exchanges: list[AgentExchange] = []
     for event, record in effects:

@@ -54,13 +54,7 @@ def fork_point(run_id: str, events: Sequence[Event], at: int | str | None) -> in
 
 
 def forked_events(
-    run_id: str,
-    events: Sequence[Event],
-    seq: int,
-    manifest: RunManifest,
-    *,
-    outcomes: Mapping[str, JsonValue],
-    now: datetime,
+    run: str, events: list[Event], seq: int, manifest: RunManifest, *, outcomes: Mapping[str, JsonValue], now: datetime
 ) -> list[NewEvent]:
     """Return the log a fork begins with: the events up to `seq`, `outcomes` by key in place of recorded ones.
 
@@ -83,10 +77,10 @@ def forked_events(
         copies.append(NewEvent.model_construct(**{**event.__dict__, "body": body}))
     if pending:
         raise ForkError(
-            f"up to event {seq} run {run_id} has no outcome of {next(iter(pending))!r} that could be replaced; "
+            f"up to event {seq} run {run} has no outcome of {next(iter(pending))!r} that could be replaced; "
             "choose a later --at, or a key that `agentorchestra show` lists before it"
         )
-    copies.append(new_event(Forked(run=run_id, seq=seq), ts=now, branch=RUN_BRANCH))
+    copies.append(new_event(Forked(run=run, seq=seq), ts=now, branch=RUN_BRANCH))
     return copies
 
 

@@ -146,14 +146,8 @@ class Branch(ABC):
         return self.seen.trust
 
     def about(self, key: EffectKey, attempt: int) -> dict[str, Any]:
-        return {
-            "branch": key.branch,
-            "n": key.n,
-            "attempt": attempt,
-            "span": str(key),
-            "parent_span": self.span,
-            "actor": self.actor,
-        }
+        place = {"branch": key.branch, "n": key.n, "attempt": attempt}
+        return {**place, "span": str(key), "parent_span": self.span, "actor": self.actor}
 
     def about_owner(self) -> dict[str, Any]:
         if self.parent is not None:

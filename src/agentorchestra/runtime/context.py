@@ -269,17 +269,7 @@ class BranchContext(Branch, Generic[Deps]):
 
     async def wait_for_mail(self, seconds: float | None = None) -> list[Mail]:
         limit: dict[str, JsonValue] = {} if seconds is None else {"timeout_s": float(seconds)}
-        effect = Effect(
-            kind=EffectKind.WAIT,
-            component="mail@1.0.0",
-            arguments={"actor": self.actor, "outside": True, **limit},
-            mode=Mode.REPEATABLE,
-            role=self.role,
-        )
-        outcome = await self.perform(effect)
-        if not outcome.ok:
-            raise ToolError(str(outcome.error))
-        return self.mail(outcome)
+        return self.mail(await self._wait("mail@1.0.0", {"actor": self.actor, "outside": True, **limit}))
 
     async def sleep(self, seconds: float) -> datetime:
         return await self._timer({"timeout_s": float(seconds)})
@@ -290,17 +280,17 @@ class BranchContext(Branch, Generic[Deps]):
         return await self._timer({"until": in_utc(max(time, self.now))})
 
     async def _timer(self, deadline: dict[str, JsonValue]) -> datetime:
+        await self._wait("timer@1.0.0", {"mail": False, **deadline})
+        return self.now
+
+    async def _wait(self, component: str, arguments: dict[str, JsonValue]) -> Outcome:
         effect = Effect(
-            kind=EffectKind.WAIT,
-            component="timer@1.0.0",
-            arguments={"mail": False, **deadline},
-            mode=Mode.REPEATABLE,
-            role=self.role,
+            kind=EffectKind.WAIT, component=component, arguments=arguments, mode=Mode.REPEATABLE, role=self.role
         )
         outcome = await self.perform(effect)
         if not outcome.ok:
             raise ToolError(str(outcome.error))
-        return self.now
+        return outcome
 
     def mail(self, outcome: Outcome) -> list[Mail]:
         value = outcome.value if isinstance(outcome.value, dict) else {}
@@ -488,10 +478,7 @@ def _agent_result(outcome: Outcome) -> AgentResult:
         return AgentResult.model_validate(outcome.value)
     came = outcome.value if isinstance(outcome.value, dict) else {}
     status = RunStatus.BUDGET_EXHAUSTED if outcome.status == "limited" else RunStatus.BLOCKED
-    steps = came.get("steps", 0)
+    memory, steps = str(came.get("memory", "")), came.get("steps", 0)
     return AgentResult(
-        status=status,
-        report=outcome.error or "",
-        memory=str(came.get("memory", "")),
-        steps=steps if isinstance(steps, int) else 0,
+        status=status, report=outcome.error or "", memory=memory, steps=steps if isinstance(steps, int) else 0
     )

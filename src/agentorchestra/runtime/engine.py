@@ -69,11 +69,8 @@ def is_dead(owner: Owner) -> bool:
 
     Only a process of the same boot and the same PID namespace can be looked for here.
     """
-    if (
-        not owner.boot
-        or owner.ticks is None
-        or (owner.host, owner.boot, owner.space) != (socket.gethostname(), *place())
-    ):
+    here = (socket.gethostname(), *place())
+    if not owner.boot or owner.ticks is None or (owner.host, owner.boot, owner.space) != here:
         return False
     try:
         os.kill(owner.pid, 0)

@@ -148,10 +148,8 @@ class WaitHandler(BaseHandler):
         cursor = ctx.vars.get(name, 0)
         after = cursor if isinstance(cursor, int) else 0
         # Mail from outside is seen when it is seen, perhaps after later mail from inside: it has a cursor of its own.
-        cursor_outside = ctx.vars.get(f"told:{actor}", 0)
-        outside = (
-            int(cursor_outside) if effect.arguments.get("outside") is True and isinstance(cursor_outside, int) else None
-        )
+        cursor = ctx.vars.get(f"told:{actor}", 0)
+        outside = int(cursor) if effect.arguments.get("outside") is True and isinstance(cursor, int) else None
         reason = "timeout"
         if seconds is None or seconds > 0:
             waiting = Waiting(str(ctx.key), ctx.branch, actor if mail else "", after, due, seconds, outside)

@@ -108,13 +108,8 @@ class Hooks:
                 if arguments.get("action") == "state":  # the agent's look, nobody's call
                     return
                 arguments = arguments.get("arguments", {})
-            result: dict[str, Any] = {
-                "name": tool,
-                "arguments": arguments,
-                "result": outcome.value,
-                "error": outcome.error,
-            }
-            await self._call(self.on_tool, ToolCalled(**origin, **result))
+            call = ToolCalled(**origin, name=tool, arguments=arguments, result=outcome.value, error=outcome.error)
+            await self._call(self.on_tool, call)
 
     async def _call(self, hooks: tuple[Callable[[Any], Any], ...], notice: Happened) -> None:
         for hook in hooks:

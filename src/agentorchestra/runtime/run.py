@@ -217,11 +217,8 @@ class Run:
     def append(self, *events: NewEvent, status: RunStatus | None = None) -> Future[tuple[int, ...]]:
         """Queue events for the log, in order; the future resolves when they are durable."""
         future = self.last_append = self.services.store.append(self.id, self.epoch, events, status=status)
-        if self.bus.listening:
-            for event in events:
-                self.bus.publish(
-                    Notice(kind="event", run=self.id, actor=event.actor, event=event, key=event.span or "")
-                )
+        for event in events if self.bus.listening else ():
+            self.bus.publish(Notice(kind="event", run=self.id, actor=event.actor, event=event, key=event.span or ""))
         return future
 
     def body(self, body: Body, **where: Any) -> NewEvent:

@@ -75,14 +75,8 @@ async def end_undriven(
             return record.status is status  # it ended before this process had it
         events = await store.load(run)
         before = last_end(events) or RunEnded(status=status, active_s=0.0)
-        end = before.model_copy(
-            update={
-                "status": status,
-                "active_s": round(active_seconds(events), 3),
-                "error": error or _SENTENCES[status],
-                "error_type": None,
-            }
-        )
+        failure = {"error": error or _SENTENCES[status], "error_type": None}
+        end = before.model_copy(update={"status": status, "active_s": round(active_seconds(events), 3), **failure})
         await wait_for(store.append(run, epoch, [new_event(end, ts=clock.now())], status=status))
     except FencedError:
         return False

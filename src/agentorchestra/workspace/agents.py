@@ -116,12 +116,7 @@ def team(
     present = {*leaders, *(name for name, agent in members.items() if not agent.within)}
     members = {name: agent for name, agent in members.items() if name in present or present & {*agent.within}}
     analyzer = members.get(ANALYZER)
-    if (
-        analyzer is not None
-        and isinstance(analyzer.drive, AnalysisDriver)
-        and FOLDER_FILES in packaged
-        and BROWSER in named
-    ):
+    if analyzer and isinstance(analyzer.drive, AnalysisDriver) and FOLDER_FILES in packaged and BROWSER in named:
         members[ANALYZER] = replace(analyzer, environments=(*analyzer.environments, FOLDER_FILES))
     return members
 

@@ -207,19 +207,17 @@ def apply(changes: Changes, run_folder: Path, earlier: Sequence[Changes] = ()) -
 
 def is_applied(changes: Changes, run_folder: Path) -> bool:
     """Return True if the user's folder has all changes already, and no earlier call is to be finished. Blocks."""
-    applying = _Applying(changes, Path(changes.project.path), run_folder / _JOURNAL)
-    done = [applying.holds(one, one.new) for one in changes.files]
+    disk = _Applying(changes, Path(changes.project.path), run_folder / _JOURNAL)
+    done = [disk.holds(one, one.new) for one in changes.files]
     return bool(done) and all(done) and not (run_folder / _JOURNAL).exists()
 
 
-def _upon(changes: Changes, earlier: Sequence[Changes], applying: _Applying) -> Changes:
+def _upon(changes: Changes, earlier: Sequence[Changes], disk: _Applying) -> Changes:
     """Return the changes with what the folder holds of an earlier turn's in place of what the session began with."""
     files = {one.path: one for one in changes.files}
     for applied in (one for turn in earlier for one in turn.files):
         change = files.get(applied.path, Change(applied.path, applied.old, applied.old))
-        if not any(applying.holds(change, state) for state in (change.old, change.new)) and applying.holds(
-            change, applied.new
-        ):
+        if not any(disk.holds(change, state) for state in (change.old, change.new)) and disk.holds(change, applied.new):
             files[change.path] = change._replace(old=applied.new)
     return changes._replace(files=tuple(files[path] for path in sorted(files)))
 

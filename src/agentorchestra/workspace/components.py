@@ -75,29 +75,24 @@ class Components:
         self._started = False
         self._lock = asyncio.Lock()
         self._library = prompts
-        registry, version = self.registry, distribution
+        registry, release = self.registry, distribution
         kind = tool_kind(programs, may_call=tuple(may_call), may_import=tuple(may_import))
-        self.tools = ToolContextManager(kind, registry, tools, access, builtin=builtin_tools, distribution=version)
+        self.tools = ToolContextManager(kind, registry, tools, access, builtin=builtin_tools, distribution=release)
         if warns:
             self.tools.stock.notice = warn_undeclared
         self.environments = EnvironmentContextManager(
-            ENVIRONMENT, registry, environments, access, builtin=builtin_environments, distribution=version
+            ENVIRONMENT, registry, environments, access, builtin=builtin_environments, distribution=release
         )
         self.agents = AgentContextManager(
-            AGENT, registry, agents, access, builtin=builtin_agents(), distribution=version
+            AGENT, registry, agents, access, builtin=builtin_agents(), distribution=release
         )
         library = {name: prompts.get(name) for name in prompts.names}
-        self.prompts = PromptManager(PROMPT, registry, library, access, builtin=prompts.packaged, distribution=version)
+        self.prompts = PromptManager(PROMPT, registry, library, access, builtin=prompts.packaged, distribution=release)
         self.memories = MemoryManager(
-            MEMORY, registry, memories, access, builtin=builtin_memories(), distribution=version
+            MEMORY, registry, memories, access, builtin=builtin_memories(), distribution=release
         )
-        self.managers: tuple[ContextManager[Any], ...] = (
-            self.tools,
-            self.environments,
-            self.agents,
-            self.prompts,
-            self.memories,
-        )
+        managers = (self.tools, self.environments, self.agents, self.prompts, self.memories)
+        self.managers: tuple[ContextManager[Any], ...] = managers
 
     def of_kind(self, kind: str) -> ContextManager[Any]:
         return next(manager for manager in self.managers if manager.kind.name == kind)

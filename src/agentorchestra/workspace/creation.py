@@ -457,11 +457,9 @@ class RunCreator:
                 models.check(role.model)
         return dict(sorted(roles.items()))
 
-    def _budget(
-        self, names: Sequence[str], given: Budget | None, models: Any, *, perhaps: Iterable[str] = ()
-    ) -> Budget:
+    def _budget(self, names: Sequence[str], caps: Budget | None, models: Any, *, perhaps: Iterable[str] = ()) -> Budget:
         """Return the limits; `perhaps` are models that may be asked too, for which no price need be known yet."""
-        budget = self._settings.budget.model_copy(update=(given or Budget()).model_dump(exclude_none=True))
+        budget = self._settings.budget.model_copy(update=(caps or Budget()).model_dump(exclude_none=True))
         if budget.cost_usd is not None:
             for name in names:
                 models.require_price(name)
@@ -700,9 +698,8 @@ class RunCreator:
         }
         changes = self._other_models(parent.manifest, equipment.models, other, overrides)
         changes |= await self._other_prompts(parent.manifest, equipment, prompts, overrides)
-        changes |= await self._other_versions(
-            parent.manifest.model_copy(update=changes), equipment, other.components, overrides
-        )
+        changed = parent.manifest.model_copy(update=changes)
+        changes |= await self._other_versions(changed, equipment, other.components, overrides)
         limits = current_budget(parent.manifest, copied).model_dump()
         limits |= (other.budget or Budget()).model_dump(exclude_none=True)
         asked = [parent.manifest.model]
@@ -781,29 +778,25 @@ class RunCreator:
         return {"prompts": manifest.prompts | {name: pins[name] for name in texts}}
 
     async def _other_versions(
-        self,
-        manifest: RunManifest,
-        equipment: Equipment,
-        components: Mapping[str, str],
-        overrides: dict[str, JsonValue],
+        self, manifest: RunManifest, equipment: Equipment, versions: Mapping[str, str], overrides: dict[str, JsonValue]
     ) -> dict[str, Any]:
         """Return what changes with the versions of components that a fork names; written into the overrides too.
 
         Args:
             manifest: with the fork's other changes.
             equipment: with these versions, and those of its parent.
-            components: the versions that the fork names itself.
+            versions: the versions that the fork names itself.
             overrides: of the fork.
         """
         from agentorchestra.tea.programs.sources import pin_of
 
-        if not components:
+        if not versions:
             return {"components": dict(equipment.components)}
         catalog = self._catalog.of(equipment)
         environments = catalog.environments_for(equipment)
         agents = {name: catalog.agents[name] for name in manifest.agents}
         self._check_components(
-            components,
+            versions,
             {
                 "tool": {*manifest.tools} - {*environments},
                 "environment": {*manifest.tools} & {*environments},
@@ -812,10 +805,10 @@ class RunCreator:
                 "memory": _memories(manifest.memory, agents),
             },
         )
-        overrides |= {f"component:{key}": version for key, version in components.items()}
+        overrides |= {f"component:{key}": version for key, version in versions.items()}
         made = {"tool": equipment.tools, "environment": {name: make() for name, make in environments.items()}}
         pins = equipment.prompts.pins()
-        names = {kind: [key.partition(":")[2] for key in components if key.startswith(f"{kind}:")] for kind in _PINNED}
+        names = {kind: [key.partition(":")[2] for key in versions if key.startswith(f"{kind}:")] for kind in _PINNED}
         again = {name: pin_of(made[kind][name]) for kind in made for name in names[kind]}
         return {
             "components": dict(equipment.components),

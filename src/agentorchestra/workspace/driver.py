@@ -312,15 +312,13 @@ class RunDriver:
             raise AnswerError(
                 f"run {run_id} has no open {kind} any more: it is over ({record.status.value}); start a new run"
             )
-        open_ = open_questions(ledger)
-        fitting = [
-            one for one in open_ if one.kind == kind and question in (None, one.key) and code in (None, one.code)
-        ]
-        listed = "; ".join(f"{one.key} ({_kind(one)}): {one.question}" for one in open_) or "none"
+        asks = open_questions(ledger)
+        fitting = [ask for ask in asks if ask.kind == kind and question in (None, ask.key) and code in (None, ask.code)]
+        listed = "; ".join(f"{ask.key} ({_kind(ask)}): {ask.question}" for ask in asks) or "none"
         if not fitting:
             named = (f" {question}" if question else "") + (f" with the code {code!r}" if code is not None else "")
             verb = "answer" if kind == "question" else "approve or deny"
-            last = max(ledger.answered.values(), key=lambda one: one.seq, default=None)
+            last = max(ledger.answered.values(), key=lambda ask: ask.seq, default=None)
             so = f". The last: {earlier_answer(run_id, last)}" if last is not None else ""
             raise AnswerError(f"run {run_id} has no open {kind}{named} to {verb}; open: {listed}{so}")
         if answer is True and question is None and code is None and len(fitting) > 1:

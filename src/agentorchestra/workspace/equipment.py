@@ -338,9 +338,7 @@ class Equipper:
         if held is None or pin.version not in held.names:
             return False
         version = held.version(pin.version)
-        return (
-            version.config.content_hash == pin.content_hash and version.maker is not None and bool(version.maker.texts)
-        )
+        return bool(version.config.content_hash == pin.content_hash and version.maker and version.maker.texts)
 
     async def as_replayed(
         self, record: RunRecord, equipment: Equipment, events: list[Event], *, pin: bool

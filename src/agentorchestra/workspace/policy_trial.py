@@ -104,11 +104,8 @@ class PolicyTrials(Facet):
         events = await parts.store.load(record.id)
         folder = parts.runs_folder / record.id
         try:
-            schemas = {
-                **_of_environments(parts),
-                **await _kept(parts, record.manifest.schemas),
-                **Ledger.of(events).codec.schemas(),
-            }
+            recorded = await _kept(parts, record.manifest.schemas)
+            schemas = {**_of_environments(parts), **recorded, **Ledger.of(events).codec.schemas()}
             return judged_again(record.id, record.manifest, events, policy, schemas=schemas, folder=folder)
         except EventFormatError as exc:
             raise EventFormatError(f"run {record.id} cannot be judged: {exc}") from None

@@ -25,18 +25,10 @@ from agentorchestra.trust.arguments import leaves_of, shown_text
 from agentorchestra.trust.substitution import Substitution
 from agentorchestra.trust.words import words_of
 
-_READ = frozenset(
-    {
-        EffectKind.INVOKE_TOOL,
-        EffectKind.INVOKE_ACTION,
-        EffectKind.RUN_CODE,
-        EffectKind.READ_MEMORY,
-        EffectKind.TRANSCRIBE,
-    }
-)
+_ACTS = frozenset({EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE})
+_READ = _ACTS | {EffectKind.READ_MEMORY, EffectKind.TRANSCRIBE}
 """Kinds whose results are read from outside; models, agents and people are not asked for other values."""
 
-_ACTS = frozenset({EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE})
 _KEPT = frozenset({EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE})
 """Kinds that leave something in the fork's own folder or sandbox, which later ones find there."""
 
@@ -96,9 +88,7 @@ class Prober:
     def __init__(self, manifest: RunManifest, ledger: Ledger) -> None:
         self._recorded: defaultdict[str, list[Outcome]] = defaultdict(list)
         kinds = _READ | {EffectKind.ASK_HUMAN}
-        found = [
-            (key, record, ledger.codec.decode(record.effect)) for key, record in _listed(ledger) if record.kind in kinds
-        ]
+        found = [(key, row, ledger.codec.decode(row.effect)) for key, row in _listed(ledger) if row.kind in kinds]
         self._acting = [one for one in found if is_sensitive(one[2]) or _reads(one[2])]
         read: list[Record] = []
         texts = [manifest.task, *ledger.own_words()]

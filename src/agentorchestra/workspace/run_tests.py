@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING
 from agentorchestra.core.errors import AgentOrchestraError, WorkspaceStateError
 from agentorchestra.core.spec import TESTLESS, RunStatus, TestsRan
 from agentorchestra.log.folders import MAIN, world_folder
+from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.run import Run
+from agentorchestra.runtime.worlds import lay_ground, new_environment
 from agentorchestra.sandbox import Shell
 from agentorchestra.workspace.assembly import Assembly, Facet
 
 if TYPE_CHECKING:
     from agentorchestra.workspace.task_folder import TaskFolder, TaskVerdict
+
+_SHOWN_CHARS = 4000
 
 
 class RunTests(Facet):
@@ -60,9 +64,7 @@ class RunTests(Facet):
         if status in TESTLESS:
             return None
         if run.manifest.tests:
-            from agentorchestra.workspace.project_tests import tests_ran
-
-            return await tests_ran(run, self._parts.builtin.workbench.limits.seconds)
+            return await _tests_ran(run, self._parts.builtin.workbench.limits.seconds)
         task = self._parts.host.task if run.manifest.task_folder else None
         if task is None:
             return None
@@ -82,3 +84,34 @@ class RunTests(Facet):
         except (AgentOrchestraError, OSError) as exc:  # the run itself is not touched by what goes wrong here
             self._verdicts[run.id] = exc
         return None
+
+
+async def _tests_ran(run: Run, timeout_s: float) -> TestsRan:
+    """Run the tests of a run's manifest, in the terminal that its agents used, or in one as it begins.
+
+    What they write is in no snapshot: it is no work of the run's.
+
+    Args:
+        run: has ended, and its environments are open.
+    """
+    from agentorchestra.environments.folder import FOLDER
+    from agentorchestra.environments.terminal.environment import Terminal
+    from agentorchestra.workspace.task_folder import why_unfinished
+
+    command = run.manifest.tests
+    try:
+        ctx = BranchContext.root(run)
+        await lay_ground(run, Terminal.name, ctx)
+        live = run.environments[(MAIN, FOLDER)]
+        if Terminal.name not in live.members:
+            await live.join(new_environment(run, Terminal.name), ctx)
+        terminal = live.members[Terminal.name]
+        assert isinstance(terminal, Terminal)
+        ran = await (await terminal.opened_shell()).run_apart(command, timeout_s=timeout_s)
+    except (AgentOrchestraError, OSError) as exc:  # how the run itself ended stays
+        return TestsRan(command=command, passed=False, why=f"the tests could not be run: {exc}")
+    output = (ran.output or "")[-_SHOWN_CHARS:]
+    if ran.state != "ended" or ran.exit_code is None:
+        return TestsRan(command=command, passed=False, why=why_unfinished(ran, timeout_s), output=output)
+    why = "the tests pass" if ran.exit_code == 0 else f"the tests fail with exit code {ran.exit_code}"
+    return TestsRan(command=command, passed=ran.exit_code == 0, why=why, output=output)

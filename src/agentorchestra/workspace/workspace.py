@@ -44,11 +44,10 @@ from agentorchestra.workspace.catalog import Catalog, HandlerWrapper, Own
 from agentorchestra.workspace.delivery import check_target, hand_over
 from agentorchestra.workspace.driver import ReplayReport
 from agentorchestra.workspace.equipment import GivenEquipment, RunObjects, RunOptions, run_request
-from agentorchestra.workspace.memory import Memory
 from agentorchestra.workspace.policy_trial import PolicyTrials
 from agentorchestra.workspace.presets import with_preset
 from agentorchestra.workspace.run_files import RunFiles
-from agentorchestra.workspace.run_log import RunLog
+from agentorchestra.workspace.run_log import Memory, RunLog
 from agentorchestra.workspace.run_tests import RunTests
 from agentorchestra.workspace.runs import Runs, Schedules
 from agentorchestra.workspace.sessions import Session

@@ -56,9 +56,7 @@ async def answer(run: str, text: str, question: str | None, **how: Any) -> int:
     If another process drives the run, the answer is handed to it; a run that was paused or cancelled stays so until it
     is resumed. `agentorchestra show RUN` lists the open questions.
     """
-    return await _settle(
-        run, lambda workspace, run_id: workspace.answer(run_id, text, question=question, by=_BY), **how
-    )
+    return await _settle(run, lambda ws, run_id: ws.answer(run_id, text, question=question, by=_BY), **how)
 
 
 @async_command(
@@ -79,9 +77,7 @@ async def approve(run: str, code: str | None, question: str | None, **how: Any) 
     `agentorchestra show RUN` lists what is asked, with where each argument came from, and its code. Without CODE the
     call is shown here and you are asked, if stdin is a terminal and only one is open.
     """
-    return await _settle(
-        run, lambda workspace, run_id: _approve(workspace, run_id, question, code, how["folder"]), **how
-    )
+    return await _settle(run, lambda ws, run_id: _approve(ws, run_id, question, code, how["folder"]), **how)
 
 
 @async_command(
@@ -101,9 +97,7 @@ async def deny(run: str, reason: str, question: str | None, **how: Any) -> int:
 
     The agent is told that it was refused, and why if a reason is given, and finds another way or reports.
     """
-    return await _settle(
-        run, lambda workspace, run_id: workspace.deny(run_id, reason=reason, question=question, by=_BY), **how
-    )
+    return await _settle(run, lambda ws, run_id: ws.deny(run_id, reason=reason, question=question, by=_BY), **how)
 
 
 async def _approve(

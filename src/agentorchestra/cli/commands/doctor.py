@@ -260,11 +260,9 @@ def _log(folder: Path, settings: Settings | None) -> list[Check]:
         return [Check("log", "fail", "not read: the settings cannot be", "correct the settings")]
     if settings.database is None and not _has_log(folder, settings):
         return [Check("log", "ok", "there is none yet")]
-    behind = _behind(_workspace(folder, settings))
-    if behind:
-        return [
-            Check("log", "warn", "not read: its format is an earlier one", f"{behind[0].hint}, then check it again")
-        ]
+    lag = _behind(_workspace(folder, settings))
+    if lag:
+        return [Check("log", "warn", "not read: its format is an earlier one", f"{lag[0].hint}, then check it again")]
 
     async def read() -> Inspection:
         store = store_for(settings, folder)
@@ -325,11 +323,9 @@ def _components(folder: Path, settings: Settings | None, workspace: Workspace[An
         return [Check(name, "warn", "not composed, because the log cannot be read")]
     if not _has_log(folder, settings):
         return [Check(name, "ok", "none is registered yet")]
-    behind = _behind(log)
-    if behind:
-        return [
-            Check(name, "warn", "not composed: the log has an earlier format", f"{behind[0].hint}, then check again")
-        ]
+    lag = _behind(log)
+    if lag:
+        return [Check(name, "warn", "not composed: the log has an earlier format", f"{lag[0].hint}, then check again")]
 
     async def compose() -> tuple[int, list[Check]]:
         checks = []

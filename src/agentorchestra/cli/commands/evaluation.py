@@ -170,13 +170,8 @@ async def suite_command(which: str, at_once: int, as_json: bool, folder: Path, *
     say(f"{benchmark.source}: {benchmark.cells.about}")
     for omission in benchmark.left_out:
         say(f"not here: {', '.join(omission.rows)}: {omission.why}")
-    given |= {
-        "questions": benchmark.set,
-        "preset": None,
-        "choices_seed": None,
-        "repeats": benchmark.repeats,
-        "ask_again": benchmark.ask_again,
-    }
+    given |= {"questions": benchmark.set, "preset": None, "choices_seed": None}
+    given |= {"repeats": benchmark.repeats, "ask_again": benchmark.ask_again}
     given["name"], given["tips"] = given["name"] or benchmark.name, given["tips"] or benchmark.tips
     plan = _begin(folder, given, [row.arm for row in benchmark.arms], suite=benchmark.name)
     return await _drive(folder, plan, at_once, as_json=as_json)
@@ -601,13 +596,9 @@ def _line(state: Progress) -> str:
 
 
 def _time(seconds: float) -> str:
-    return (
-        f"{seconds:.0f} s"
-        if seconds < 100
-        else f"{seconds / 60:.0f} min"
-        if seconds < 6000
-        else f"{seconds / 3600:.1f} h"
-    )
+    if seconds < 6000:
+        return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
 
 
 def _left(plan: EvalPlan, ending: Ending) -> list[str]:

@@ -122,26 +122,19 @@ async def resume(
     if exists(folder):
         async with opened(folder, unsafe_local=unsafe_local) as workspace:
             if abandoned:
-                waiting = [
-                    key for key, standing in (await workspace.runs.standings()).items() if standing == "abandoned"
-                ]
+                waiting = [key for key, state in (await workspace.runs.standings()).items() if state == "abandoned"]
             else:
                 waiting = [*await workspace.runs.due()]
             # How a workspace has to be opened for each of them: with which preset, on which task's machine.
-            needs = {
-                run.id: (run.manifest.preset, str(task_folder_of(run) or ""))
-                for run in await workspace.runs.list()
-                if run.id in waiting
-            }
+            runs = [run for run in await workspace.runs.list() if run.id in waiting]
+            needs = {run.id: (run.manifest.preset, str(task_folder_of(run) or "")) for run in runs}
             own = [run_id for run_id in waiting if needs[run_id] == (workspace.settings.preset, "")]
             failed = await drive_these(workspace, own)
         for preset, task in sorted({needs[run_id] for run_id in waiting if run_id not in own}):
             group = [run_id for run_id in waiting if needs[run_id] == (preset, task)]
-            task_folder = Path(task) if task else None
+            task_path = Path(task) if task else None
             try:
-                async with opened(
-                    folder, unsafe_local=unsafe_local, preset=preset, task_folder=task_folder
-                ) as workspace:
+                async with opened(folder, unsafe_local=unsafe_local, preset=preset, task_folder=task_path) as workspace:
                     if await drive_these(workspace, group):
                         failed = True
             except TaskFolderError as exc:

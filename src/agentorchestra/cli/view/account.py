@@ -94,13 +94,8 @@ class Work:
         task = "" if top else self._members.get(agent.name) or agent.task
         manifest = self._view.manifest
         other = agent.model if manifest is None or agent.model != manifest.model else ""
-        parts = [
-            self._names[span.key],
-            *([f"with {other}"] if other else []),
-            *([status] if status else []),
-            plural(agent.total_steps, "step"),
-        ]
-        lines = [one_line(", ".join(parts) + (f": {task}" if task else ""), _WIDTH)]
+        parts = [self._names[span.key], other and f"with {other}", status, plural(agent.total_steps, "step")]
+        lines = [one_line(", ".join(filter(None, parts)) + (f": {task}" if task else ""), _WIDTH)]
         if agent.plan is not None:
             lines.append(f"  its plan: {one_line(agent.plan.title, _WIDTH)}")
             lines += [f"    {step_line(step)}" for step in agent.plan.steps]

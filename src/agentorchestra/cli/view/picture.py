@@ -76,9 +76,7 @@ def _head(view: RunView, now: datetime, width: int) -> list[Line]:
         *([unknown] if unknown else []),
     ]
     style = f"bold {_STYLES.get(view.status.value, '')}".strip()
-    return [
-        Line(_RUN, Text(line, style=style if not index else "bold")) for index, line in enumerate(_flow(parts, width))
-    ]
+    return [Line(_RUN, Text(line, style=style if not row else "bold")) for row, line in enumerate(_flow(parts, width))]
 
 
 def _limit(limit: float | None, unit: str = "") -> str:
@@ -119,15 +117,13 @@ def _agent(
     title.append(label, style="bold")
     title.append(f" {status}", style=_STYLES.get(status, ""))
     title.append(f"  {one_line(agent.task, 500)}", style="dim" if over else "")
-    figures = (
-        f"{plural(agent.total_steps, 'step')}, {number(agent.total.tokens)} tokens, {dollars(agent.total.cost_usd)}"
-    )
+    sums = f"{plural(agent.total_steps, 'step')}, {number(agent.total.tokens)} tokens, {dollars(agent.total.cost_usd)}"
     if width >= NARROW:
-        title.truncate(width - cell_len(figures) - 2, overflow="ellipsis", pad=True)
-        title.append(f"  {figures}", style="dim")
+        title.truncate(width - cell_len(sums) - 2, overflow="ellipsis", pad=True)
+        title.append(f"  {sums}", style="dim")
         lines = [Line(about, title)]
     else:
-        lines = [Line(about, title), Line(_PAST if over else _PLAN, Text(f"{indent}  {figures}", style="dim"))]
+        lines = [Line(about, title), Line(_PAST if over else _PLAN, Text(f"{indent}  {sums}", style="dim"))]
     inner = f"{indent}  "
     if agent.plan is not None:
         for step in agent.plan.steps:
@@ -186,10 +182,7 @@ def _foot(view: RunView, *, last: bool) -> list[Line]:
         for note in view.notes[-_NOTES:]
     ]
     if view.status in (RunStatus.WAITING, RunStatus.PAUSED) and not last:
-        lines += [
-            Line(_NOTE, Text(f"? {one_line(question.question, 500)}", style="bold yellow"))
-            for question in view.questions
-        ]
+        lines += [Line(_NOTE, Text(f"? {one_line(ask.question, 500)}", style="bold yellow")) for ask in view.questions]
         if view.until is not None and view.status is RunStatus.WAITING:
             lines.append(Line(_NOTE, Text(f"waits until {local_time(view.until)}", style="yellow")))
     return lines

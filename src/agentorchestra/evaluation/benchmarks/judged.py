@@ -65,17 +65,7 @@ def load_browsecomp(data: Path | None) -> QuestionSet:
     return question_set("browsecomp", "browsecomp", table, mapping)
 
 
-_HLE_COLUMNS = (
-    "id",
-    "question",
-    "image",
-    "answer",
-    "answer_type",
-    "author_name",
-    "rationale",
-    "raw_subject",
-    "category",
-)
+_COLUMNS = ("id", "question", "image", "answer", "answer_type", "author_name", "rationale", "raw_subject", "category")
 
 
 def load_hle(data: Path | None) -> QuestionSet:
@@ -100,7 +90,7 @@ def load_hle(data: Path | None) -> QuestionSet:
             metadata={"question": message.text, "rationale": sample.metadata["rationale"]},
         )
 
-    return question_set("hle", "hle", rows(data or place.fetch(), _HLE_COLUMNS, name="hle"), mapping)
+    return question_set("hle", "hle", rows(data or place.fetch(), _COLUMNS, name="hle"), mapping)
 
 
 def _notes(metadata: str) -> dict[str, Any]:

@@ -443,16 +443,13 @@ class PostgresStore(SqlStore):
 
     def _away_error(self, exc: BaseException) -> AgentOrchestraError:
         return StoreUnavailableError(
-            f"the database {self.address.shown} has been away for {self.retry_s:g} s ({_reason(exc)}); "
+            f"the database {self.address.shown} has been away for {self.retry_s:g} s ({_cause(exc)}); "
             "what was recorded before is safe. When it is back, resume the run"
         )
 
     def _say_away(self, exc: BaseException) -> None:
         _log.warning(
-            "the database %s does not answer (%s); trying again for %g s",
-            self.address.shown,
-            _reason(exc),
-            self.retry_s,
+            "the database %s does not answer (%s); trying again for %g s", self.address.shown, _cause(exc), self.retry_s
         )
 
     def _say_back(self, patience: Patience) -> None:
@@ -463,7 +460,7 @@ class PostgresStore(SqlStore):
 
     def _meaning(self, exc: BaseException) -> AgentOrchestraError:
         cause: BaseException | None = exc.orig if isinstance(exc, DBAPIError) else exc
-        reason = _reason(exc)
+        reason = _cause(exc)
         code = getattr(cause, "sqlstate", None) or ""
         # PostgreSQL has a code for a full disk, not for a quota or the limit of a file's size.
         messages = {os.strerror(number) for number in FULL_ERRNOS}
@@ -531,7 +528,7 @@ class PostgresStore(SqlStore):
         )
 
 
-def _reason(exc: BaseException) -> str:
+def _cause(exc: BaseException) -> str:
     """Return what the server or the driver said, in one line."""
     cause = exc.orig if isinstance(exc, DBAPIError) and exc.orig is not None else exc
     diag = getattr(cause, "diag", None)

@@ -78,7 +78,7 @@ def _lease_now(owner: str | None) -> float:
     return wall()
 
 
-def _copy_file(source: str, target: str) -> None:
+def _clone(source: str, target: str) -> None:
     if Path(source).is_file() or not Path(source).exists():  # a socket or a pipe holds nothing
         shutil.copy2(source, target)
 
@@ -326,12 +326,7 @@ class SqliteStore(SqlStore):
             self._copy(snapshot)
             try:
                 shutil.copytree(
-                    self.folder,
-                    target,
-                    symlinks=True,
-                    dirs_exist_ok=True,
-                    ignore=self._left_out,
-                    copy_function=_copy_file,
+                    self.folder, target, symlinks=True, dirs_exist_ok=True, ignore=self._left_out, copy_function=_clone
                 )
             except shutil.Error as exc:
                 left = [error for error in exc.args[0] if os.path.lexists(error[0])]  # runs remove files of theirs
