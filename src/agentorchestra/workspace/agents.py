@@ -222,8 +222,8 @@ def _rename(agent: Agent, name: str, version: str) -> Agent:
     return agent if (agent.name, agent.version) == (name, version) else replace(agent, name=name, version=version)
 
 
-def _copy(made: Made, name: str, new_name: str) -> Made:
-    return Made("", made.maker.model_copy(update={"fields": {**made.maker.fields, "name": new_name}}))
+def _copy(recipe: Made, name: str, new_name: str) -> Made:
+    return Made("", recipe.maker.model_copy(update={"fields": {**recipe.maker.fields, "name": new_name}}))
 
 
 def _driver(agent: Agent) -> Any:
@@ -235,36 +235,36 @@ def _driver(agent: Agent) -> Any:
     return type(drive) if isinstance(call, FunctionType) else None
 
 
-def _with_code(agent: Agent, made: Made | None) -> Made | None:
+def _with_code(agent: Agent, recipe: Made | None) -> Made | None:
     """Return what an agent with a drive of its own is made of, with the text that defines the drive."""
-    if made is None or made.text or made.maker.how != "given":
-        return made
+    if recipe is None or recipe.text or recipe.maker.how != "given":
+        return recipe
     driver = _driver(agent)
     text = defining_text(driver)
     symbols = {"symbol": driver.__name__, "package": package_of(driver)} if text else {}
-    return Made(text, made.maker.model_copy(update=symbols))
+    return Made(text, recipe.maker.model_copy(update=symbols))
 
 
-def _variables(agent: Agent, made: Made | None) -> list[Variable]:
+def _variables(agent: Agent, recipe: Made | None) -> list[Variable]:
     # A drive has prompts and roles of its own: of such an agent the description alone is a text.
     names = (DESCRIPTION,) if agent.drive is not None or agent.carried is not None else _TEXTS
-    code = code_variables(_with_code(agent, made), agent.name, "agent code", "how the agent works")
+    code = code_variables(_with_code(agent, recipe), agent.name, "agent code", "how the agent works")
     return [*code, *(Variable(name, str(getattr(agent, name)), name) for name in names)]
 
 
-def _rewritten(agent: Agent, made: Made, values: Mapping[str, str]) -> Made:
-    if made.maker.how != "given":
-        return Made("", made.maker.model_copy(update={"fields": {**made.maker.fields, **values}}))
+def _rewritten(agent: Agent, recipe: Made, values: Mapping[str, str]) -> Made:
+    if recipe.maker.how != "given":
+        return Made("", recipe.maker.model_copy(update={"fields": {**recipe.maker.fields, **values}}))
     if CODE not in values:
-        return reword(made, values)
-    source = _with_code(agent, made) or made
+        return reword(recipe, values)
+    source = _with_code(agent, recipe) or recipe
     changed = rewritten_code(source, source.maker.symbol, values)
     return Made(changed.text, changed.maker.model_copy(update={"how": "given"}))
 
 
-def _recode(agent: Agent, made: Made) -> Agent:
+def _recode(agent: Agent, recipe: Made) -> Agent:
     """Return an agent whose drive is what a text defines: a function, or the same object with that class."""
-    definition = member(load_source(made.text, package=made.maker.package), made.maker.symbol)
+    definition = member(load_source(recipe.text, package=recipe.maker.package), recipe.maker.symbol)
     drive: Any = definition
     if isinstance(definition, type):
         drive = copy(agent.drive)
@@ -272,11 +272,11 @@ def _recode(agent: Agent, made: Made) -> Agent:
             object.__setattr__(drive, "__class__", definition)
         except TypeError as exc:
             raise SourceError(f"the class {definition.__name__} cannot drive the agent {agent.name!r}: {exc}") from None
-    object.__setattr__(drive, "content_hash", sha256_text(made.text))
+    object.__setattr__(drive, "content_hash", sha256_text(recipe.text))
     return replace(agent, drive=drive)
 
 
-def _rights(agent: Agent, made: Made | None) -> Rights:
+def _rights(agent: Agent, recipe: Made | None) -> Rights:
     return {
         "tools": frozenset((GIVEN,) if agent.tools is None else agent.tools),
         "environments": frozenset(agent.environments),

@@ -34,7 +34,7 @@ class Assembly:
         store: Store,  # open
         base: Path,  # below which the runs keep their files
         clock: Clock,
-        given: GivenEquipment,
+        equipment: GivenEquipment,
         clients: list[Any],
         ended: Callable[[Run, RunStatus], Awaitable[TestsRan | None]],  # is called when a run comes to its end
     ) -> None:
@@ -48,7 +48,7 @@ class Assembly:
             services=lambda called: self.handlers.for_calls(called),
         )
         self.handlers = Handlers(self.parts, ended)
-        self.equipper = Equipper(self.parts, given, clients)
+        self.equipper = Equipper(self.parts, equipment, clients)
         self.creator = RunCreator(self.parts, self.equipper)
         self.driver = RunDriver(self.parts, self.equipper, self.handlers)
 

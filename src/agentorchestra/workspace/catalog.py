@@ -131,7 +131,7 @@ class Catalog:
         if settings.aorchestra.toolset == "swe":
             from agentorchestra.systems.aorchestra import swe_tools
 
-            named = {one.name: one for one in swe_tools(self.every_environment)}
+            named = {tool.name: tool for tool in swe_tools(self.every_environment)}
             self.tools |= named
             self.builtin |= {*named}
         given = tools_by_name(own.tools, self.every_environment)
@@ -157,12 +157,12 @@ class Catalog:
         """Add what stands behind the components that are here (tea/transformations)."""
         from agentorchestra.tea.transformations.dependencies import dependencies_of
 
-        found = dependencies_of(self.tools, self.every_environment, self.agents, refuse=refuse)
-        self.tools = {**self.tools, **found.tools}
-        self.environments = {**self.environments, **found.environments}
-        self.agents = {**self.agents, **found.agents}
-        self.behind = frozenset({*found.tools, *found.environments})
-        self.agents_behind = frozenset(found.agents)
+        needs = dependencies_of(self.tools, self.every_environment, self.agents, refuse=refuse)
+        self.tools = {**self.tools, **needs.tools}
+        self.environments = {**self.environments, **needs.environments}
+        self.agents = {**self.agents, **needs.agents}
+        self.behind = frozenset({*needs.tools, *needs.environments})
+        self.agents_behind = frozenset(needs.agents)
 
     async def check_agents(self, given: Sequence[Any], store: Store, *, closed: bool) -> None:
         """Refuse agents that name what is not there.
@@ -196,8 +196,8 @@ class Catalog:
         self.tools = components.tools.stock.live()
         self.agents = components.agents.stock.live()
         environments = components.environments.stock.live()
-        self.packaged = {name: one for name, one in environments.items() if name in self.packaged}
-        self.environments = {name: one for name, one in environments.items() if name not in self.packaged}
+        self.packaged = {name: factory for name, factory in environments.items() if name in self.packaged}
+        self.environments = {name: factory for name, factory in environments.items() if name not in self.packaged}
         self._add_carried(refuse=False)  # what is registered has its versions: it is another object by now
         self.prompts = components.library()
         self.memories = components.memories.stock.live()
@@ -208,8 +208,8 @@ class Catalog:
             return self
 
         def with_named(kind: str, known: Mapping[str, Any]) -> dict[str, Any]:
-            named = equipment.named.get(kind, {})
-            return {name: named.get(name, one) for name, one in known.items()}
+            versions = equipment.named.get(kind, {})
+            return {name: versions.get(name, component) for name, component in known.items()}
 
         other = copy(self)
         other._last = None
@@ -279,31 +279,31 @@ class Catalog:
         return tuple(sorted({*names} & {*self.packaged}))
 
 
-def tools_by_name(given: Sequence[Any], environments: Container[str] = ()) -> dict[str, Any]:
+def tools_by_name(parts: Sequence[Any], environments: Container[str] = ()) -> dict[str, Any]:
     """Return tools by name, from tools, functions, and classes and objects with tools; toolkits give theirs later."""
     from agentorchestra.tea.registry.registration import tools_in
 
-    made: dict[str, Any] = {}
-    for one in given:
-        if is_toolkit(one):
+    by_name: dict[str, Any] = {}
+    for part in parts:
+        if is_toolkit(part):
             continue
-        if isinstance(one, str) and one in environments:
-            raise EnvironmentAsToolError(f"{one!r} is an environment and no tool; give a run environments=[{one!r}]")
-        for found in tools_in(one):
-            if found.name == "done":
+        if isinstance(part, str) and part in environments:
+            raise EnvironmentAsToolError(f"{part!r} is an environment and no tool; give a run environments=[{part!r}]")
+        for tool in tools_in(part):
+            if tool.name == "done":
                 raise UnknownComponentError(
                     "a tool cannot be named 'done': that is how agents finish; choose another name"
                 )
-            made[found.name] = found
-    return made
+            by_name[tool.name] = tool
+    return by_name
 
 
-def is_toolkit(one: Any) -> bool:
+def is_toolkit(part: Any) -> bool:
     """Return True if tools come from it once it is open."""
     from agentorchestra.tea.calling.tool import Tool
     from agentorchestra.tea.calling.toolkit import Toolkit
 
-    return not isinstance(one, Tool) and not isinstance(one, type) and isinstance(one, Toolkit)
+    return not isinstance(part, Tool) and not isinstance(part, type) and isinstance(part, Toolkit)
 
 
 def agents_by_name(
@@ -313,17 +313,17 @@ def agents_by_name(
     from agentorchestra.workspace.agents import adjusted, builtin_agents
 
     found: dict[str, Agent] = builtin_agents(settings)
-    for one in given:
-        if not isinstance(one, Agent):
-            raise UnknownComponentError(f"{one!r} is not an agent; make one with agentorchestra.agents.agent.Agent")
-        taken = "a tool" if one.name in tools else "a system" if one.name in systems else ""
-        if taken or one.name == "done":
+    for agent in given:
+        if not isinstance(agent, Agent):
+            raise UnknownComponentError(f"{agent!r} is not an agent; make one with agentorchestra.agents.agent.Agent")
+        kind = "a tool" if agent.name in tools else "a system" if agent.name in systems else ""
+        if kind or agent.name == "done":
             raise UnknownComponentError(
-                f"an agent is named {one.name!r} like {taken or 'a tool'}; give it another name"
+                f"an agent is named {agent.name!r} like {kind or 'a tool'}; give it another name"
             )
-        found[one.name] = one
-        if one.drive is None:
-            prompts.get(one.prompt)
+        found[agent.name] = agent
+        if agent.drive is None:
+            prompts.get(agent.prompt)
     return adjusted(found, settings.agents)
 
 
@@ -345,16 +345,16 @@ def systems(settings: Settings | None = None) -> dict[str, Any]:
     from agentorchestra.systems.static import static
     from agentorchestra.systems.textgrad import TextGrad
 
-    given = settings or Settings()
+    base = settings or Settings()
     return {
-        "agentorchestra": AgentOrchestra(given.team),
-        "aorchestra": AOrchestra(given.aorchestra),
-        "coral": packaged(given.coral),
-        "debate": DebateDriver(given.debate),
+        "agentorchestra": AgentOrchestra(base.team),
+        "aorchestra": AOrchestra(base.aorchestra),
+        "coral": packaged(base.coral),
+        "debate": DebateDriver(base.debate),
         "direct": direct,
         "mini_swe": mini_swe,
         "oagents": oagents,
-        "owl": Owl(given.owl),
+        "owl": Owl(base.owl),
         "react": react,
         "reflection": Reflection(),
         "static": static,
@@ -367,22 +367,22 @@ def system_purpose(name: str, known: Mapping[str, Any]) -> str:
     if name not in known:
         guess = did_you_mean(name, known, f"the systems: {', '.join(sorted(known))}")
         raise UnknownSystemError(f"the settings name the system {name!r} (team.systems), which is not there; {guess}")
-    said = getattr(known[name], "description", "") or (inspect.getdoc(known[name]) or "").partition("\n")[0]
-    return str(said) or f"The system {name}, which does a part of the task by itself."
+    text = getattr(known[name], "description", "") or (inspect.getdoc(known[name]) or "").partition("\n")[0]
+    return str(text) or f"The system {name}, which does a part of the task by itself."
 
 
 def _programs(settings: Settings, own: Own) -> dict[str, Any]:
     from agentorchestra.systems.program import Program
 
     _check_names(settings.programs, "programs", settings, own.systems)
-    return {name: Program(name, one) for name, one in settings.programs.items()}
+    return {name: Program(name, program) for name, program in settings.programs.items()}
 
 
 def _societies(settings: Settings, own: Own) -> dict[str, Any]:
     from agentorchestra.systems.coral import Coral
 
     _check_names(settings.societies, "societies", settings, {*own.systems, *settings.programs})
-    return {name: Coral(one, name) for name, one in settings.societies.items()}
+    return {name: Coral(society, name) for name, society in settings.societies.items()}
 
 
 def _check_names(names: Iterable[str], table: str, settings: Settings, own: Iterable[str]) -> None:

@@ -101,17 +101,17 @@ async def changes_of(project: Project, snapshot: str | None, read: Read) -> Chan
     now = await read_manifest(await read(snapshot), read)
     contents = Contents(Blobs(read))
     contents.unpack(began)
-    apart = {path for one in (began, now) for path in (left.path for left in one.left_out)}
+    apart = {path for manifest in (began, now) for path in (left.path for left in manifest.left_out)}
     before, after = _told_apart(began, project, apart), _told_apart(now, project, apart)
     found = []
 
-    async def file(one: FolderEntry | None) -> File | None:
-        if one is None:
+    async def file(entry: FolderEntry | None) -> File | None:
+        if entry is None:
             return None
-        if one.kind == "link":
-            return File(os.fsencode(one.content), "link")
-        data = await contents.read_artifact(ArtifactRef(name=one.path, sha256=one.content, size=one.size))
-        return File(data, runs=_runs(one))
+        if entry.kind == "link":
+            return File(os.fsencode(entry.content), "link")
+        data = await contents.read_artifact(ArtifactRef(name=entry.path, sha256=entry.content, size=entry.size))
+        return File(data, runs=_runs(entry))
 
     caches = made_anew(after)
     fresh = [path for path in after if path not in before and path not in caches]
@@ -122,34 +122,34 @@ async def changes_of(project: Project, snapshot: str | None, read: Read) -> Chan
         old, new = before.get(path), after.get(path)
         if old is None or new is None or (old.kind, old.content, _runs(old)) != (new.kind, new.content, _runs(new)):
             found.append(Change(path, await file(old), await file(new)))
-    had = {one.path for one in began.left_out}
-    new_large = tuple(one.path for one in now.left_out if one.path not in had)
-    folders = frozenset(one.path for one in began.entries if one.kind == "folder")
+    had = {entry.path for entry in began.left_out}
+    new_large = tuple(entry.path for entry in now.left_out if entry.path not in had)
+    folders = frozenset(entry.path for entry in began.entries if entry.kind == "folder")
     return Changes(project, tuple(found), new_large, folders, tuple(sorted(ignored)))
 
 
 def _ignored(root: Path, paths: Sequence[str]) -> set[str]:
     """Return those of new paths that git ignores in the user's folder, none where that is gone. Blocks."""
-    listed, literal = b"".join(b"./%b\0" % os.fsencode(one) for one in paths), {"GIT_LITERAL_PATHSPECS": "0"}
-    printed = b""
+    data, literal = b"".join(b"./%b\0" % os.fsencode(path) for path in paths), {"GIT_LITERAL_PATHSPECS": "0"}
+    output = b""
     with suppress(ProjectError, FileNotFoundError):  # no repository of this machine, or a path below a link
-        printed = run_git(root, "check-ignore", "-z", "--stdin", data=listed, env=literal, most=1)
-    return {os.fsdecode(one).removeprefix("./") for one in printed.split(b"\0") if one}
+        output = run_git(root, "check-ignore", "-z", "--stdin", data=data, env=literal, most=1)
+    return {os.fsdecode(path).removeprefix("./") for path in output.split(b"\0") if path}
 
 
-def _runs(one: FolderEntry) -> bool:
-    return one.kind == "file" and bool(one.mode & 0o100)
+def _runs(entry: FolderEntry) -> bool:
+    return entry.kind == "file" and bool(entry.mode & 0o100)
 
 
 def _told_apart(manifest: FolderManifest, project: Project, apart: set[str]) -> dict[str, FolderEntry]:
     """Return the files of a snapshot that belong to the project: not git's own, and none where others are seen."""
     return {
-        one.path: one
-        for one in manifest.entries
-        if one.kind in ("file", "link")
-        and one.path not in apart
-        and GIT not in one.path.lower().split("/")
-        and not any(one.path == place or one.path.startswith(f"{place}/") for place in project.seen)
+        entry.path: entry
+        for entry in manifest.entries
+        if entry.kind in ("file", "link")
+        and entry.path not in apart
+        and GIT not in entry.path.lower().split("/")
+        and not any(entry.path == place or entry.path.startswith(f"{place}/") for place in project.seen)
     }
 
 
@@ -198,11 +198,11 @@ def apply(changes: Changes, run_folder: Path, earlier: Sequence[Changes] = ()) -
     try:
         with _locked(root):
             changes = _upon(changes, earlier, _Applying(changes, root, journal))
-            written = _Applying(changes, root, journal).run()
+            count = _Applying(changes, root, journal).run()
     except OSError as exc:
         why = exc.strerror or str(exc)
         raise ProjectError(f"{root} cannot be written: {why}; nothing of it was changed: apply it again then") from None
-    return Applied(root, tuple(one.path for one in changes.files), written)
+    return Applied(root, tuple(change.path for change in changes.files), count)
 
 
 def is_applied(changes: Changes, run_folder: Path) -> bool:
@@ -214,8 +214,8 @@ def is_applied(changes: Changes, run_folder: Path) -> bool:
 
 def _upon(changes: Changes, earlier: Sequence[Changes], disk: _Applying) -> Changes:
     """Return the changes with what the folder holds of an earlier turn's in place of what the session began with."""
-    files = {one.path: one for one in changes.files}
-    for applied in (one for turn in earlier for one in turn.files):
+    files = {change.path: change for change in changes.files}
+    for applied in (change for turn in earlier for change in turn.files):
         change = files.get(applied.path, Change(applied.path, applied.old, applied.old))
         if not any(disk.holds(change, state) for state in (change.old, change.new)) and disk.holds(change, applied.new):
             files[change.path] = change._replace(old=applied.new)
@@ -238,34 +238,34 @@ class _Applying:
         self._root, self._journal, self._folders = root, journal, changes.folders
         mark = hashlib.sha256(str(journal).encode()).hexdigest()[:12]
         # What is deleted goes first: a folder may take a file's place.
-        ordered = sorted(changes.files, key=lambda one: (one.new is not None, one.path))
-        self._gone = [one.path for one in ordered if one.new is None]
+        ordered = sorted(changes.files, key=lambda change: (change.new is not None, change.path))
+        self._gone = [change.path for change in ordered if change.new is None]
         self._steps = [
-            Step(one, f".agentorchestra-{mark}-{number}.new", f".agentorchestra-{mark}-{number}.old")
-            for number, one in enumerate(ordered)
+            Step(change, f".agentorchestra-{mark}-{number}.new", f".agentorchestra-{mark}-{number}.old")
+            for number, change in enumerate(ordered)
         ]
 
     def run(self) -> int:
         begun = self._begun()
         if begun is not None and not begun:  # all was done, and only names were left to remove
             self._clear(self._steps)
-        conflicts = [one.change.path for one in self._steps if not self._is_due(one) and not self._is_done(one)]
-        due = [one for one in self._steps if self._is_due(one)]
+        conflicts = [step.change.path for step in self._steps if not self._is_due(step) and not self._is_done(step)]
+        due = [step for step in self._steps if self._is_due(step)]
         # What the user has by another way is not ours to put back.
-        interrupted = [one for one in self._steps if one.change.path in (begun or ())]
-        ours = [one for one in self._steps if one in due or one in interrupted]
+        interrupted = [step for step in self._steps if step.change.path in (begun or ())]
+        ours = [step for step in self._steps if step in due or step in interrupted]
         if conflicts:
             self._undo(interrupted)
             raise self._conflict(conflicts)
         if not ours:
             return 0
-        _write_durably(self._journal, json.dumps([one.change.path for one in ours]).encode())
+        _write_durably(self._journal, json.dumps([step.change.path for step in ours]).encode())
         try:
-            for one in due:
-                self._make(one)
-            for one in due:
-                if not self._carry_out(one):
-                    raise self._conflict([one.change.path])
+            for step in due:
+                self._make(step)
+            for step in due:
+                if not self._carry_out(step):
+                    raise self._conflict([step.change.path])
         except (OSError, ProjectError):
             self._undo(ours)
             raise
@@ -276,10 +276,10 @@ class _Applying:
     def _begun(self) -> list[str] | None:
         """Return the paths that a killed process was about to change; None where there was no such process."""
         try:
-            found: list[str] = json.loads(self._journal.read_bytes())
+            paths: list[str] = json.loads(self._journal.read_bytes())
         except FileNotFoundError:
             return None
-        return found
+        return paths
 
     # What a file of the user's is. A path through a link, or below a file, holds nothing of the project's.
 
@@ -289,18 +289,18 @@ class _Applying:
     def _is_done(self, step: Step) -> bool:
         return self.holds(step.change, step.change.new)
 
-    def holds(self, change: Change, wanted: File | None) -> bool:
+    def holds(self, change: Change, file: File | None) -> bool:
         """Return True if this, or with None no file, is at a change's path; other steps may make room for it first."""
         path, deleted = change.path, change.new is None
         try:
             with parent_of(self._root, parts_of(path)) as (at, name):
-                if wanted is None and _is_folder(at, name):
-                    return deleted or any(one.startswith(f"{path}/") for one in self._gone)
-                return _is(at, name, wanted)
+                if file is None and _is_folder(at, name):
+                    return deleted or any(other.startswith(f"{path}/") for other in self._gone)
+                return _is(at, name, file)
         except FileNotFoundError:
-            return wanted is None
+            return file is None
         except NotADirectoryError:  # a file stands where a folder was, or is to be
-            return wanted is None and (deleted or any(path.startswith(f"{one}/") for one in self._gone))
+            return file is None and (deleted or any(path.startswith(f"{other}/") for other in self._gone))
         except OutsideError:
             return False
 
@@ -315,12 +315,12 @@ class _Applying:
                 os.symlink(os.fsdecode(new.data), step.made, dir_fd=top)
                 return
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            made = os.open(step.made, flags, 0o777 if new.runs else 0o666, dir_fd=top)
-        with open(made, "wb") as file:  # noqa: PTH123 - a descriptor
+            handle = os.open(step.made, flags, 0o777 if new.runs else 0o666, dir_fd=top)
+        with open(handle, "wb") as file:  # noqa: PTH123 - a descriptor
             file.write(new.data)
-            self._as_before(made, step)
+            self._as_before(handle, step)
             file.flush()
-            os.fsync(made)
+            os.fsync(handle)
 
     def _as_before(self, descriptor: int, step: Step) -> None:
         """Give a new file the owner and the rights of the one that it replaces, but for the right to execute it."""
@@ -485,8 +485,8 @@ def commit(changes: Changes, name: str, message: str) -> Applied:
     repository = check_branch(root, name)
     if not changes.files:
         raise ProjectError(f"the run changed nothing, so there is nothing to commit as {name!r}")
-    _check_filters(repository, [one.path for one in changes.files])
-    dirty = [one.path for one in changes.files if not _was_committed(repository, head, one)]
+    _check_filters(repository, [change.path for change in changes.files])
+    dirty = [change.path for change in changes.files if not _was_committed(repository, head, change)]
     if dirty:
         raise ProjectError(
             f"{first_names(dirty, 10)} had changes that were not committed when the run began, and a commit would take "
@@ -496,33 +496,34 @@ def commit(changes: Changes, name: str, message: str) -> Applied:
         env = {"GIT_INDEX_FILE": str(Path(place) / "index")}
         repository.run("read-tree", head, env=env)
         lines = bytearray()
-        for one in changes.files:
-            path = os.fsencode(f"{repository.prefix}{one.path}")
-            if one.new is None:
+        for change in changes.files:
+            path = os.fsencode(f"{repository.prefix}{change.path}")
+            if change.new is None:
                 lines += b"0 %b\t%b\0" % (b"0" * len(head), path)
             else:
-                lines += b"%b %b\t%b\0" % (one.new.mode.encode(), _object(repository, one.path, one.new).encode(), path)
+                mode, digest = change.new.mode.encode(), _object(repository, change.path, change.new).encode()
+                lines += b"%b %b\t%b\0" % (mode, digest, path)
         repository.run("update-index", "-z", "--index-info", data=bytes(lines), env=env)
         tree = repository.run("write-tree", "--missing-ok", env=env).decode().strip()
-    who = {
-        f"GIT_{role}_{what.upper()}": value
+    identity = {
+        f"GIT_{role}_{field.upper()}": value
         for role in ("AUTHOR", "COMMITTER")
-        for what, value in (("name", "AgentOrchestra"), ("email", "agent@localhost"))
-        if not repository.text("config", f"user.{what}")
+        for field, value in (("name", "AgentOrchestra"), ("email", "agent@localhost"))
+        if not repository.text("config", f"user.{field}")
     }
-    made = repository.run("commit-tree", tree, "-p", head, data=message.encode(), env=who).decode().strip()
+    sha = repository.run("commit-tree", tree, "-p", head, data=message.encode(), env=identity).decode().strip()
     # With the old value "none": a branch that somebody made meanwhile stays as it is.
-    repository.run("update-ref", "-m", "agentorchestra", f"refs/heads/{name}", made, "0" * len(head))
-    return Applied(root, tuple(one.path for one in changes.files), len(changes.files), name, made)
+    repository.run("update-ref", "-m", "agentorchestra", f"refs/heads/{name}", sha, "0" * len(head))
+    return Applied(root, tuple(change.path for change in changes.files), len(changes.files), name, sha)
 
 
 def _check_filters(repository: Repository, paths: Sequence[str]) -> None:
     """Refuse to commit through filters that the repository itself configures: they are programs of whoever made it."""
     lines = repository.text("config", "--show-scope", "--name-only", "--get-regexp", r"^filter\.").splitlines()
-    own = {one.partition(".")[2].rpartition(".")[0] for one in lines if one.startswith(("local\t", "worktree\t"))}
-    data = b"".join(os.fsencode(one) + b"\0" for one in paths)
+    own = {line.partition(".")[2].rpartition(".")[0] for line in lines if line.startswith(("local\t", "worktree\t"))}
+    data = b"".join(os.fsencode(path) + b"\0" for path in paths)
     used = repository.run("check-attr", "-z", "--stdin", "filter", data=data).split(b"\0")[2::3] if own else []
-    if names := sorted(own & {os.fsdecode(one) for one in used}):
+    if names := sorted(own & {os.fsdecode(name) for name in used}):
         raise ProjectError(
             f"the configuration of the repository {repository.folder} names the programs of the filter {names[0]!r}, "
             "and they are not run: apply the changes without --branch and commit them, or configure it with "
@@ -531,8 +532,8 @@ def _check_filters(repository: Repository, paths: Sequence[str]) -> None:
 
 
 def _object(repository: Repository, path: str, file: File) -> str:
-    how = ("--no-filters",) if file.kind == "link" else ("--path", path)
-    return repository.run("hash-object", "-w", "--stdin", *how, data=file.data).decode().strip()
+    options = ("--no-filters",) if file.kind == "link" else ("--path", path)
+    return repository.run("hash-object", "-w", "--stdin", *options, data=file.data).decode().strip()
 
 
 def _was_committed(repository: Repository, head: str, change: Change) -> bool:

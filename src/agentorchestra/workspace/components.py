@@ -75,22 +75,18 @@ class Components:
         self._started = False
         self._lock = asyncio.Lock()
         self._library = prompts
-        registry, release = self.registry, distribution
+        registry, dist = self.registry, distribution
         kind = tool_kind(programs, may_call=tuple(may_call), may_import=tuple(may_import))
-        self.tools = ToolContextManager(kind, registry, tools, access, builtin=builtin_tools, distribution=release)
+        self.tools = ToolContextManager(kind, registry, tools, access, builtin=builtin_tools, distribution=dist)
         if warns:
             self.tools.stock.notice = warn_undeclared
         self.environments = EnvironmentContextManager(
-            ENVIRONMENT, registry, environments, access, builtin=builtin_environments, distribution=release
+            ENVIRONMENT, registry, environments, access, builtin=builtin_environments, distribution=dist
         )
-        self.agents = AgentContextManager(
-            AGENT, registry, agents, access, builtin=builtin_agents(), distribution=release
-        )
+        self.agents = AgentContextManager(AGENT, registry, agents, access, builtin=builtin_agents(), distribution=dist)
         library = {name: prompts.get(name) for name in prompts.names}
-        self.prompts = PromptManager(PROMPT, registry, library, access, builtin=prompts.packaged, distribution=release)
-        self.memories = MemoryManager(
-            MEMORY, registry, memories, access, builtin=builtin_memories(), distribution=release
-        )
+        self.prompts = PromptManager(PROMPT, registry, library, access, builtin=prompts.packaged, distribution=dist)
+        self.memories = MemoryManager(MEMORY, registry, memories, access, builtin=builtin_memories(), distribution=dist)
         managers = (self.tools, self.environments, self.agents, self.prompts, self.memories)
         self.managers: tuple[ContextManager[Any], ...] = managers
 

@@ -96,7 +96,7 @@ class Composition:
 
         self.host, self.settings, self.store, self.base, self.clock = host, settings, store, base, clock
         self.folder, own = host.folder, host.own
-        kept = self.folder if own.store is None or self.folder.exists() else None
+        folder = self.folder if own.store is None or self.folder.exists() else None
         self.engine = LocalEngine(store, lease_s=settings.lease_s, clock=clock)
         self.models = ModelManager(settings, own.environ, extra=own.models)
         sandbox = settings.sandbox
@@ -105,7 +105,7 @@ class Composition:
         self.engines = search_engines(settings, self.folder, own.environ, own.search_engines)
         self.builtin = builtin_tools(self.folder, sandbox, sandbox=own.sandbox, web=settings.web, engines=self.engines)
         bench = self.builtin.workbench
-        reports = kept / "reports" if kept is not None else None
+        reports = folder / "reports" if folder is not None else None
         environments = EnvironmentParts(
             settings,
             bench.sandbox,
@@ -127,7 +127,7 @@ class Composition:
         )
         self.calls = Calls(self.engine, store, create_calls, services)
         self.components = self._components()
-        vectors = kept / "vectors" if kept is not None else None
+        vectors = folder / "vectors" if folder is not None else None
         self.finding = ComponentSearch(store, self.calls.perform, model=settings.embedding_model, folder=vectors)
         self.components.find_with(self.finding)
         self.programs: tuple[Interpreter, ...] = (MontyInterpreter(), SandboxInterpreter(bench))
@@ -179,9 +179,9 @@ class Composition:
         return [mcp(file, environ=self.host.own.environ) for file in files]
 
     async def check(self) -> None:
-        given = self.host.own
-        closed = not self._mcp_toolkits() and not any(is_toolkit(tool) for tool in given.tools)
-        await self.catalog.check_agents(given.agents, self.store, closed=closed)
+        own = self.host.own
+        closed = not self._mcp_toolkits() and not any(is_toolkit(tool) for tool in own.tools)
+        await self.catalog.check_agents(own.agents, self.store, closed=closed)
 
     async def ready(self, *, toolkits: bool = True) -> None:
         """Take into use what is registered by now; without `toolkits`, servers are not asked what they have."""
@@ -224,15 +224,15 @@ class Composition:
             return
         from agentorchestra.environments.tree import batches
 
-        wanted = {ref.sha256: ref for ref in refs}
+        by_digest = {ref.sha256: ref for ref in refs}
 
         async def share(ref: FileRef) -> None:
             with await asyncio.to_thread(self.carried().content, ref) as file:
                 data = await asyncio.to_thread(file.read)
             await self.store.put_blob(data, TASK_FILE)
 
-        for part in batches(range(len(wanted)), [one.size for one in wanted.values()]):
-            await asyncio.gather(*(share([*wanted.values()][index]) for index in part))
+        for part in batches(range(len(by_digest)), [ref.size for ref in by_digest.values()]):
+            await asyncio.gather(*(share([*by_digest.values()][index]) for index in part))
 
     async def fetch_files(self, run_id: str, refs: Sequence[FileRef]) -> None:
         """Fetch the files of a run that was made on another machine, where the settings name a place for them."""
@@ -242,11 +242,11 @@ class Composition:
 
         folder = self.files_of(run_id)
         missing = await asyncio.to_thread(lambda: [ref for ref in refs if not (folder / ref.name).exists()])
-        for part in batches(range(len(missing)), [one.size for one in missing]):
+        for part in batches(range(len(missing)), [ref.size for ref in missing]):
             refs = tuple(missing[index] for index in part)
-            held = await asyncio.gather(*(self.store.get_blob(ref.sha256) for ref in refs))
+            blobs = await asyncio.gather(*(self.store.get_blob(ref.sha256) for ref in refs))
             await asyncio.to_thread(
-                self.carried().put, run_id, refs, partial(_content, dict(zip(refs, held, strict=True)))
+                self.carried().put, run_id, refs, partial(_content, dict(zip(refs, blobs, strict=True)))
             )
 
     async def record(self, run_id: str) -> RunRecord:
@@ -297,8 +297,8 @@ class Composition:
         return Redactor(self.secrets()).json(value)
 
 
-def _content(held: Mapping[FileRef, bytes], ref: FileRef) -> io.BytesIO:
-    return io.BytesIO(held[ref])
+def _content(blobs: Mapping[FileRef, bytes], ref: FileRef) -> io.BytesIO:
+    return io.BytesIO(blobs[ref])
 
 
 class Calls(DirectCalls):
@@ -336,23 +336,23 @@ class Calls(DirectCalls):
         from agentorchestra.tea.calling.signatures import mistake
 
         def effect(root: BranchContext[Any]) -> Effect:
-            one = asked_environment(root.run, name)
-            schema = next(schema for schema in one.actions() if schema.name == action)
-            problems = argument_problems(one, schema, dict(arguments))
+            environment = asked_environment(root.run, name)
+            schema = next(schema for schema in environment.actions() if schema.name == action)
+            problems = argument_problems(environment, schema, dict(arguments))
             invalid = mistake(f"{name}: {action}", problems, schema.parameters) if problems else None
-            return action_effect(one, action, arguments, role="user", invalid=invalid, schema=schema)
+            return action_effect(environment, action, arguments, role="user", invalid=invalid, schema=schema)
 
         return await self.perform(effect)
 
     async def state_of(self, name: str) -> tuple[Block, ...]:
         def effect(root: BranchContext[Any]) -> Effect:
-            one = asked_environment(root.run, name)
+            environment = asked_environment(root.run, name)
             return Effect(
                 kind=EffectKind.INVOKE_ACTION,
-                component=f"{one.name}@{one.version}",
+                component=f"{environment.name}@{environment.version}",
                 arguments={"action": "state"},
                 mode=Mode.REPEATABLE,
-                instance=instance_of(one),
+                instance=instance_of(environment),
                 role="user",
             )
 

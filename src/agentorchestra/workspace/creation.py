@@ -148,7 +148,7 @@ class RunCreator:
         team = catalog.team(equipment)
         _check_options(system, drive, spec.options, {*team}, name)
         if isinstance(drive, Coral):
-            drive.check(team, {name: wants_in_run(one) for name, one in catalog.agents.items() if name not in team})
+            drive.check(team, {name: wants_in_run(agent) for name, agent in catalog.agents.items() if name not in team})
         if spec.finish == "text" and objects.output_type is not None:
             kind = getattr(objects.output_type, "__name__", objects.output_type)
             raise SettingsError(
@@ -205,7 +205,7 @@ class RunCreator:
             previous=turns[0].id if turns else None,
             given=files.new_names if turns else (),
             earlier=await self._earlier(turns),
-            agents={name: pin_of(one) for name, one in sorted(team.items())},
+            agents={name: pin_of(agent) for name, agent in sorted(team.items())},
             finish=finish,
             action=action,
             kept=await self._remembered(turns),
@@ -279,7 +279,7 @@ class RunCreator:
             if not path.exists():
                 raise FileInputError(f"{path} does not exist; check the name and the folder it is in.")
         await self.foresee(spec, RunObjects())
-        files, project = tuple(one.resolve() for one in spec.files), spec.project and spec.project.resolve()
+        files, project = tuple(file.resolve() for file in spec.files), spec.project and spec.project.resolve()
         found = spec.model_copy(update={"files": files, "project": project})
         named = schedule.model_copy(update={"name": schedule.name or run_id, "spec": found})
         model = spec.model or self._settings.model
@@ -331,7 +331,7 @@ class RunCreator:
             "context_windows": self._windows(asked, models),
             "media_models": seeing,
             "forced": tuple(
-                name for name, one in _clients(asked, models) if one.native_tools and one.profile.may_force
+                name for name, client in _clients(asked, models) if client.native_tools and client.profile.may_force
             ),
             "choices": settings.team.models,
             "shorten": settings.team.shorten,
@@ -367,7 +367,7 @@ class RunCreator:
         if not self._settings.terminal.image:
             return ""
         bases = (getattr(make(), "base", None) for make in environments.values())
-        return next((one.image.digest for one in bases if one is not None and one.image is not None), "")
+        return next((base.image.digest for base in bases if base is not None and base.image is not None), "")
 
     def _redacted(self, labels: Mapping[str, str]) -> dict[str, str]:
         return {self._parts.redact(key): self._parts.redact(value) for key, value in labels.items()}
@@ -578,8 +578,8 @@ class RunCreator:
         """
         from agentorchestra.tools.files.common import WAY_TO_HEAR
 
-        sounds = [one for one in files if (mimetypes.guess_type(str(one))[0] or "").startswith("audio/")]
-        given = [one for one in sounds if one.is_file()]
+        sounds = [file for file in files if (mimetypes.guess_type(str(file))[0] or "").startswith("audio/")]
+        given = [sound for sound in sounds if sound.is_file()]
         if not given or len(given) < len(files) or seeing.get("audio"):
             return
         scribe = self._settings.transcription_model
@@ -624,7 +624,7 @@ class RunCreator:
         held = await asyncio.to_thread(
             survey, spec.project, self._project_limits, self._settings.folder.see, apart=self._parts.folder
         )
-        if spec.files and any(one == FILES or one.startswith(f"{FILES}/") for one in held.files):
+        if spec.files and any(file == FILES or file.startswith(f"{FILES}/") for file in held.files):
             raise ProjectError(
                 f"{spec.project} has a {FILES}/, where agents see the files that are given with a task; leave --file "
                 "away and name them in the task"
@@ -633,17 +633,17 @@ class RunCreator:
 
     @property
     def _project_limits(self) -> FolderLimits:
-        given = self._settings.folder
+        limits = self._settings.folder
         return FolderLimits(
-            int(min(given.max_project_mib, given.max_mib) * MIB), given.max_entries, int(given.max_file_mib * MIB)
+            int(min(limits.max_project_mib, limits.max_mib) * MIB), limits.max_entries, int(limits.max_file_mib * MIB)
         )
 
-    async def _copied(self, run_id: str, held: Survey) -> Project:
+    async def _copied(self, run_id: str, survey: Survey) -> Project:
         """Copy a project into the folder of its run, and keep what it holds."""
         from agentorchestra.environments.project import Copier
 
         store, place = self._parts.store, world_folder(self._parts.runs_folder / run_id, MAIN)
-        copier = Copier(held, place, self._project_limits)
+        copier = Copier(survey, place, self._project_limits)
         packs = copier.packs()
         try:
             while (pack := await asyncio.to_thread(next, packs, None)) is not None:
@@ -744,7 +744,7 @@ class RunCreator:
         from agentorchestra.tea.programs.sources import pin_of
 
         catalog, host = self._catalog.of(equipment), self._parts.host
-        made = {name: make() for name, make in catalog.environments_for(equipment).items()}
+        environments = {name: make() for name, make in catalog.environments_for(equipment).items()}
         foreign = {f"prompt:{name}" for name in manifest.prompts if name not in given}
         return manifest.model_copy(
             update={
@@ -752,7 +752,7 @@ class RunCreator:
                 "app_folder": host.app_folder,
                 "task_folder": self._parts.task_place,
                 "project": manifest.project and Project(path="", began=manifest.project.began),
-                "tools": {name: pin_of(equipment.tools.get(name) or made[name]) for name in manifest.tools},
+                "tools": {name: pin_of(equipment.tools.get(name) or environments[name]) for name in manifest.tools},
                 "agents": {name: pin_of(catalog.agents[name]) for name in manifest.agents},
                 "prompts": equipment.prompts.pins() | {name: manifest.prompts[name] for name in given},
                 "overrides": {name: value for name, value in manifest.overrides.items() if name not in foreign},
@@ -867,7 +867,7 @@ def _check_same_project(spec: RunSpec, before: Project | None) -> None:
 
 def _memories(name: str, agents: Mapping[str, Any]) -> set[str]:
     """Return the memory systems of a run: that of its top agent, and those that its agents name."""
-    return {name, *(one.memory for one in agents.values())} - {""}
+    return {name, *(agent.memory for agent in agents.values())} - {""}
 
 
 def _named(model: str, roles: Mapping[str, RoleSettings]) -> list[str]:

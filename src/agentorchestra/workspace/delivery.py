@@ -62,11 +62,11 @@ async def folder_files(run: Run) -> FolderFiles:
         before = await read_manifest(await run.blob(now.began), run.blob)
     had = {(entry.path, entry.content) for entry in before.entries}
     changed = [entry for entry in now.entries if entry.kind == "file" and (entry.path, entry.content) not in had]
-    made = [one for one in changed if _GIT not in one.path.split("/")]
+    made = [entry for entry in changed if _GIT not in entry.path.split("/")]
     makers = ", ".join(_makers(run))
     files = tuple(
-        RunFile(name=one.path, media_type=_type_of(one.path), size=one.size, sha256=one.content, made_by=makers)
-        for one in made[:MOST_FILES]
+        RunFile(name=entry.path, media_type=_type_of(entry.path), size=entry.size, sha256=entry.content, made_by=makers)
+        for entry in made[:MOST_FILES]
     )
     return FolderFiles(files, len(made) - len(files) + len(now.left_out))
 
@@ -136,15 +136,15 @@ def _is_there(path: Path) -> bool:
 
 
 def _unwritable(out: Path, exc: Exception) -> OutFolderError:
-    why = (exc.strerror if isinstance(exc, OSError) else None) or str(exc)
-    return OutFolderError(f"{out} cannot be written: {why}; name another folder, or make room there")
+    reason = (exc.strerror if isinstance(exc, OSError) else None) or str(exc)
+    return OutFolderError(f"{out} cannot be written: {reason}; name another folder, or make room there")
 
 
 def _makers(run: Run) -> list[str]:
     state = f"{ENV_STATE}{FOLDER}"
     records = run.ledger.records.values()
     acted = (record for record in records if record.outcome is not None and state in record.outcome.writes)
-    return sorted({name_of(one) for one in acted if one.effect.get("instance") == FOLDER})
+    return sorted({name_of(record) for record in acted if record.effect.get("instance") == FOLDER})
 
 
 def _type_of(name: str) -> str:

@@ -232,9 +232,9 @@ class RunDriver:
                 self._equipper.given.ended(run_id)
         if result.status is RunStatus.WAITING:
             # What came while the job ended found nobody who would hear it.
-            asked = await request_of(parts.store, run_id)
-            if asked is not None:
-                await end_undriven(parts.store, parts.engine, parts.clock, run_id, asked)
+            request = await request_of(parts.store, run_id)
+            if request is not None:
+                await end_undriven(parts.store, parts.engine, parts.clock, run_id, request)
             if (await parts.record(run_id)).status in (RunStatus.PAUSED, RunStatus.CANCELLED):
                 result = await self.result(run_id)
         return _typed(result, objects.output_type)
@@ -272,8 +272,8 @@ class RunDriver:
         role, agent = "agent", catalog.agents.get(manifest.system) if manifest.system not in catalog.systems else None
         if agent is not None:
             role = agent.role
-            wanted = agent.reach(tuple(pinned - catalog.builtin - hidden))
-            tools = tuple(sorted({*wanted, *manifest.environments} & pinned))
+            names = agent.reach(tuple(pinned - catalog.builtin - hidden))
+            tools = tuple(sorted({*names, *manifest.environments} & pinned))
         spec = AgentSpec(
             name=manifest.system,
             instruction=manifest.task,
@@ -327,9 +327,9 @@ class RunDriver:
                 f"open: {listed}"
             )
         chosen = fitting[0]
-        said = parts.redact_json(answer)
+        reply = parts.redact_json(answer)
         began = ledger.records[EffectKey.parse(chosen.key)].began
-        held, given = await settle(parts.store, run_id, chosen.key, said, by=by, now=parts.clock.now(), began=began)
+        held, given = await settle(parts.store, run_id, chosen.key, reply, by=by, now=parts.clock.now(), began=began)
         if held is None:
             raise AnswerError(
                 f"question {chosen.key} of run {run_id} is asked no more: what led to it is done anew; "
@@ -356,9 +356,9 @@ class RunDriver:
         """Tell the hooks of the workspace and of the run what happens while the context is open."""
         own = self._parts.host.own
         hooks = Hooks(
-            on_step=tuple(one for one in (own.on_step, objects.on_step) if one is not None),
-            on_tool=tuple(one for one in (own.on_tool, objects.on_tool) if one is not None),
-            on_model=tuple(one for one in (own.on_model, objects.on_model) if one is not None),
+            on_step=tuple(hook for hook in (own.on_step, objects.on_step) if hook is not None),
+            on_tool=tuple(hook for hook in (own.on_tool, objects.on_tool) if hook is not None),
+            on_model=tuple(hook for hook in (own.on_model, objects.on_model) if hook is not None),
         )
         if not hooks:
             yield

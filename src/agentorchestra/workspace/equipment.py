@@ -76,7 +76,7 @@ def run_request(task: str | RunSpec, options: Mapping[str, object]) -> tuple[Run
         TypeError: for an option that there is not.
     """
     fields: dict[str, Any] = {**options}
-    objects = {one.name: fields.pop(one.name) for one in dataclasses.fields(RunObjects) if one.name in fields}
+    objects = {field.name: fields.pop(field.name) for field in dataclasses.fields(RunObjects) if field.name in fields}
     if "model" in objects:
         objects["model"] = as_client(objects["model"])
     model = objects.get("model")
@@ -144,13 +144,13 @@ class _OfTools:
 
     def is_of(self, tools: Mapping[str, Any]) -> bool:
         """Return True if these are the same objects under the same names."""
-        return tools.keys() == self._tools.keys() and all(self._tools[name] is one for name, one in tools.items())
+        return tools.keys() == self._tools.keys() and all(self._tools[name] is tool for name, tool in tools.items())
 
     @cached_property
     def pins(self) -> dict[str, Pinned]:
         from agentorchestra.tea.programs.sources import pin_of
 
-        return {name: pin_of(one) for name, one in sorted(self._tools.items())}
+        return {name: pin_of(tool) for name, tool in sorted(self._tools.items())}
 
     @cached_property
     def texts(self) -> tuple[str, dict[str, str]]:
@@ -196,7 +196,7 @@ class Equipper:
                 f"the settings take away (without_tools) {', '.join(sorted(unknown))}; packaged are other names: "
                 f"{', '.join(sorted(packaged))}"
             )
-        tools = {name: one for name, one in self._catalog.tools.items() if name not in self._without}
+        tools = {name: tool for name, tool in self._catalog.tools.items() if name not in self._without}
         return Equipment(tools, self._catalog.models, self._catalog.prompts)
 
     def of(self, record: RunRecord) -> Equipment:
@@ -227,11 +227,11 @@ class Equipper:
         catalog, models, model = self._catalog, base.models, as_client(objects.model)
         if model is not None and not isinstance(model, str):
             models = models.overlay(model)
-            others = [one for one in self._clients if one is not model and not getattr(one, "spent", False)]
+            others = [client for client in self._clients if client is not model and not getattr(client, "spent", False)]
             self._clients[:] = [*others, model]
-        for one in objects.tools:
-            if is_toolkit(one):
-                raise ToolDefinitionError(f"the toolkit {one.name!r} belongs to a workspace: Workspace(tools=[...])")
+        for tool in objects.tools:
+            if is_toolkit(tool):
+                raise ToolDefinitionError(f"the toolkit {tool.name!r} belongs to a workspace: Workspace(tools=[...])")
         given = tools_by_name(objects.tools, catalog.every_environment)
         need_nothing(given, {*catalog.tools}, {*catalog.every_environment}, {*catalog.agents})
         given = await self._components.tools.stock.admit(given)
@@ -309,14 +309,14 @@ class Equipper:
         tools = {**equipment.tools, **apart}
         environments = self._catalog.of(equipment).environments_for(equipment)
         for name, one in manifest.tools.items() if pin else ():
-            found = tools.get(name)
-            same = found is not None and found.content_hash == one.content_hash
+            tool = tools.get(name)
+            same = tool is not None and tool.content_hash == one.content_hash
             if same or name in environments or name in apart:
                 continue
             if self._registered("tool", name, one):
                 tools[name] = await self._components.tools.stock.version(name, one.version)
                 continue
-            package = without_namespace(getattr(found, "__module__", "")).rpartition(".")[0]
+            package = without_namespace(getattr(tool, "__module__", "")).rpartition(".")[0]
             try:
                 text = await self._kept_text(f"tool {name!r}", one)
                 with within(self._namespace):
@@ -334,10 +334,10 @@ class Equipper:
     def _registered(self, kind: str, name: str, pin: Pinned) -> bool:
         """Return True if the registry can make what a run was pinned to: words may be laid over its text."""
         manager = self._components.of_kind(kind)
-        held = manager.registry.history(kind, name)
-        if held is None or pin.version not in held.names:
+        history = manager.registry.history(kind, name)
+        if history is None or pin.version not in history.names:
             return False
-        version = held.version(pin.version)
+        version = history.version(pin.version)
         return bool(version.config.content_hash == pin.content_hash and version.maker and version.maker.texts)
 
     async def as_replayed(
@@ -352,7 +352,7 @@ class Equipper:
 
         manifest = record.manifest
         if record.imported is None:
-            away = [n for n, one in manifest.tools.items() if one.origin and n not in equipment.tools]
+            away = [n for n, tool in manifest.tools.items() if tool.origin and n not in equipment.tools]
             apart = await self._recorded_tools(record, away, events)
             started = await self.as_started(record, equipment, pin=pin, apart=apart)
             if not pin or Ledger.of(events).upgraded_at:  # who went on did so with today's
@@ -360,13 +360,13 @@ class Equipper:
             # Nothing is executed: of a packaged tool that is another one, it is enough how models saw it.
             others = [
                 name
-                for name, one in manifest.tools.items()
-                if self._is_packaged(name, one)
+                for name, tool in manifest.tools.items()
+                if self._is_packaged(name, tool)
                 and (found := started.tools.get(name)) is not None
-                and found.content_hash != one.content_hash
+                and found.content_hash != tool.content_hash
             ]
-            shown = await self._recorded_tools(record, others, events, here=started.tools)
-            return replace(started, tools={**started.tools, **shown})
+            recorded = await self._recorded_tools(record, others, events, here=started.tools)
+            return replace(started, tools={**started.tools, **recorded})
         started = await self.as_started(record, equipment, pin=False)
         environments = self._catalog.of(equipment).environments_for(equipment)
         names = [name for name in manifest.tools if name not in environments]
@@ -380,14 +380,14 @@ class Equipper:
 
         if not names:
             return {}
-        kept = record.manifest.schemas
-        schemas = await self._store.get_blob(kept) if kept and await self._store.find_blobs([kept]) else b"{}"
+        digest = record.manifest.schemas
+        schemas = await self._store.get_blob(digest) if digest and await self._store.find_blobs([digest]) else b"{}"
         return as_recorded(names, here or {}, Ledger.of(events), schemas)
 
-    async def _kept_text(self, what: str, pin: Pinned) -> str:
+    async def _kept_text(self, subject: str, pin: Pinned) -> str:
         if not pin.source:
             raise PinError(
-                f"the {what} changed since the run was started, and its text was not kept (a tool that its module "
+                f"the {subject} changed since the run was started, and its text was not kept (a tool that its module "
                 "does not name); put it back as it was, or resume without --pin"
             )
         return (await self._store.get_blob(pin.source)).decode("utf-8")
@@ -402,7 +402,7 @@ class Equipper:
         pins |= {("prompt", name): pin for name, pin in equipment.prompts.pins().items()}
         pins |= {("agent", name): pin_of(catalog.agents[name]) for name in manifest.agents if name in catalog.agents}
         made = {name: environments[name]() for name in manifest.tools if name in environments}
-        pins |= {("environment", name): pin_of(one) for name, one in made.items()}
+        pins |= {("environment", name): pin_of(environment) for name, environment in made.items()}
         recorded = {("environment" if name in made else "tool", name): pin for name, pin in manifest.tools.items()}
         recorded |= {("prompt", name): pin for name, pin in manifest.prompts.items()}
         recorded |= {("agent", name): pin for name, pin in manifest.agents.items()}
@@ -416,10 +416,10 @@ class Equipper:
                 continue
             # The file around a tool may change without the tool: it has another version then, and is the same.
             if now.content_hash != was.content_hash:
-                how = await self._schema_change(name, manifest, equipment) if kind == "tool" else ""
+                change = await self._schema_change(name, manifest, equipment) if kind == "tool" else ""
                 sentence = (
                     f"{kind} {name} changed since the run was started: {was.version} {was.content_hash[:12]} -> "
-                    f"{now.version} {now.content_hash[:12]}{how}"
+                    f"{now.version} {now.content_hash[:12]}{change}"
                 )
                 changed.append(Change(f"{kind}:{name}", now.content_hash, sentence))
         return changed
@@ -444,11 +444,11 @@ class Equipper:
 
         if not manifest.schemas or not await self._store.find_blobs([manifest.schemas]):
             return ""
-        kept = json.loads(await self._store.get_blob(manifest.schemas)).get(name, {})
-        changes = changes_of(kept.get("parameters", {}), equipment.tools[name].schema.parameters)
+        schemas = json.loads(await self._store.get_blob(manifest.schemas)).get(name, {})
+        changes = changes_of(schemas.get("parameters", {}), equipment.tools[name].schema.parameters)
         if level_of(changes) in ("none", "patch"):
             return ""
-        return f"; its arguments: {', '.join(one.what for one in changes)} (a {level_of(changes)} change)"
+        return f"; its arguments: {', '.join(change.what for change in changes)} (a {level_of(changes)} change)"
 
     async def first_affected(
         self, record: RunRecord, events: list[Event], components: Mapping[str, str]
@@ -495,7 +495,7 @@ class Equipper:
         if manifest.system == SCHEDULE:
             need_croniter()
         missing += [manifest.system] if manifest.system not in known else []
-        served = {name: one.origin for name in missing if (one := manifest.tools.get(name)) and one.origin}
+        served = {name: pin.origin for name in missing if (pin := manifest.tools.get(name)) and pin.origin}
         if served:
             raise UnknownComponentError(
                 f"this process does not have {first_names(served)}, tools of {', '.join(sorted(set(served.values())))} "
@@ -503,9 +503,9 @@ class Equipper:
                 f"{SETTINGS_FILE}, or by tools=[mcp(...)]"
             )
         if missing:
-            where = f"its app is {manifest.app!r}" if manifest.app else "no app was recorded with it"
+            place = f"its app is {manifest.app!r}" if manifest.app else "no app was recorded with it"
             raise UnknownComponentError(
-                f"this process does not have {', '.join(missing)}, which the run was started with ({where}); "
+                f"this process does not have {', '.join(missing)}, which the run was started with ({place}); "
                 f'name them in {SETTINGS_FILE} by app = "module:workspace", or pass tools= to resume'
             )
 
@@ -528,5 +528,5 @@ def _with_kept(prompts: PromptLibrary, texts: Mapping[str, str]) -> PromptLibrar
 def _memory_used(ledger: Ledger, name: str) -> str | None:
     """Return the version of a memory system that a run used, which its manifest does not pin; None for none."""
     kinds = (EffectKind.READ_MEMORY, EffectKind.WRITE_MEMORY)
-    used = [one.effect["component"].rpartition("@") for one in ledger.records.values() if one.kind in kinds]
+    used = [record.effect["component"].rpartition("@") for record in ledger.records.values() if record.kind in kinds]
     return next((version for named, _, version in used if named == name), None)

@@ -64,7 +64,7 @@ class Handlers:
         every = self._parts.catalog.of(equipment).environments_for(equipment)
         shown = every
         if equipment.recorded is not None:
-            shown = {name: one for name, one in every.items() if name in equipment.recorded.tools}
+            shown = {name: tool for name, tool in every.items() if name in equipment.recorded.tools}
         return self._services(equipment, policy, every, shown, None)
 
     def _services(
@@ -104,9 +104,9 @@ class Handlers:
         }
 
         def granted(effect: Effect) -> frozenset[str]:
-            found = kinds.get(effect.kind, {}).get(effect.name)
-            named = hidden & {*getattr(found, "environments", ())}
-            return named | frozenset(getattr(found, "uses", ()))
+            tool = kinds.get(effect.kind, {}).get(effect.name)
+            names = hidden & {*getattr(tool, "environments", ())}
+            return names | frozenset(getattr(tool, "uses", ()))
 
         return Services(
             store=parts.store,
@@ -139,10 +139,10 @@ class Handlers:
         parts, catalog = self._parts, self._parts.catalog.of(equipment)
         team: Mapping[str, Any] = catalog.team(equipment)
         # Where there is an agent for an environment, general workers do not have it besides.
-        expert = {name for one in team.values() if one.on_request for name in one.environments}
+        expert = {name for agent in team.values() if agent.on_request for name in agent.environments}
         agents = team
         if equipment.recorded is not None:
-            agents = {name: one for name, one in team.items() if name in equipment.recorded.agents}
+            agents = {name: agent for name, agent in team.items() if name in equipment.recorded.agents}
         own = {*equipment.tools} - catalog.builtin | {*environments}
         bench, workshop = parts.builtin.workbench, None
         if bench.sandbox is not None:

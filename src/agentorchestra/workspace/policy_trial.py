@@ -159,8 +159,8 @@ async def _kept(parts: Composition, digest: str) -> dict[str, ToolSchema]:
     """Return the schemas that were kept with a run, of which its models may have been told in words."""
     if not digest or not await parts.store.find_blobs([digest]):
         return {}
-    kept = json.loads(await parts.store.get_blob(digest))
-    return {name: ToolSchema.model_validate(one) for name, one in kept.items()}
+    schemas = json.loads(await parts.store.get_blob(digest))
+    return {name: ToolSchema.model_validate(schema) for name, schema in schemas.items()}
 
 
 def _of_environments(parts: Composition) -> dict[str, ToolSchema]:

@@ -89,7 +89,7 @@ class Prober:
         self._recorded: defaultdict[str, list[Outcome]] = defaultdict(list)
         kinds = _READ | {EffectKind.ASK_HUMAN}
         found = [(key, row, ledger.codec.decode(row.effect)) for key, row in _listed(ledger) if row.kind in kinds]
-        self._acting = [one for one in found if is_sensitive(one[2]) or _reads(one[2])]
+        self._acting = [row for row in found if is_sensitive(row[2]) or _reads(row[2])]
         read: list[Record] = []
         texts = [manifest.task, *ledger.own_words()]
         for _, record, effect in found:
@@ -100,8 +100,8 @@ class Prober:
             texts.append(canonical_json([outcome.value, outcome.error]))
             if outcome.trust is Trust.UNTRUSTED and effect.kind in _READ:
                 read.append(record)
-        said = (leaf.value for _, _, effect in self._acting if is_sensitive(effect) for leaf in leaves_of(effect))
-        copied = (one.strip() for one in said if isinstance(one, str))
+        values = (leaf.value for _, _, effect in self._acting if is_sensitive(effect) for leaf in leaves_of(effect))
+        copied = (value.strip() for value in values if isinstance(value, str))
         words = words_of((manifest.task, *manifest.earlier_words, *ledger.own_words()))
         self.swap = Substitution(copied, words, texts)
         self.first = min((record.began for record in read if self._is_other(record.outcome)), default=None)
@@ -115,12 +115,12 @@ class Prober:
         first = self.first
         if first is None:
             return []
-        return [(key, one) for key, record, one in self._acting if record.outcome is None or record.seq >= first]
+        return [(key, effect) for key, record, effect in self._acting if record.outcome is None or record.seq >= first]
 
     def probed(self, fork: Ledger) -> list[tuple[EffectKey, Effect]]:
         """Return the sensitive effects and the network reads that are the fork's own."""
-        own = [(key, fork.codec.decode(one.effect)) for key, one in _listed(fork) if one.seq > fork.forked_at]
-        return [(key, one) for key, one in own if is_sensitive(one) or _reads(one)]
+        own = [(key, fork.codec.decode(record.effect)) for key, record in _listed(fork) if record.seq > fork.forked_at]
+        return [(key, effect) for key, effect in own if is_sensitive(effect) or _reads(effect)]
 
     # -- the fork's policy -----------------------------------------------------------------------------------------
 
@@ -242,7 +242,7 @@ def _listed(ledger: Ledger) -> list[tuple[EffectKey, Record]]:
     """Return the records by their places, which do not depend on what was faster."""
 
     def place(item: tuple[EffectKey, Record]) -> list[tuple[int, str]]:
-        segments = (one.partition(".") for one in item[0].path.split("/"))
+        segments = (segment.partition(".") for segment in item[0].path.split("/"))
         return [(int(number) if number.isdigit() else 0, name) for number, _, name in segments]
 
     return sorted(ledger.records.items(), key=place)

@@ -134,7 +134,7 @@ class RunFiles(Facet):
                 raise BundleError(f"{out} cannot be written: {exc.strerror or exc}; name another folder") from exc
             raise
         return FolderWritten(
-            out, sum(entry.kind == "file" for entry in written.entries), tuple(one.path for one in written.left_out)
+            out, sum(entry.kind == "file" for entry in written.entries), tuple(entry.path for entry in written.left_out)
         )
 
     async def _earlier_on_project(self, record: RunRecord) -> list[str]:

@@ -99,10 +99,10 @@ class Runs(Facet):
         _check_settings(parts, record)
         if accept and record.accepted is None:
             await parts.store.accept(run_id, parts.clock.now())
-        lost = lost_drivers(await parts.store.load(run_id))
-        if lost >= MOST_LOST:
+        count = lost_drivers(await parts.store.load(run_id))
+        if count >= MOST_LOST:
             error = (
-                f"it ended its driver {lost} times, each time before anything more was recorded; "
+                f"it ended its driver {count} times, each time before anything more was recorded; "
                 f"`agentorchestra resume {run_id}` tries once more"
             )
             await end_undriven(parts.store, parts.engine, parts.clock, run_id, RunStatus.FAILED, error=error)

@@ -47,7 +47,7 @@ async def conversations(store: Store) -> list[list[RunHead]]:
     for run in runs:
         if run.manifest.system not in (CALLS, SCHEDULE) and not _BY_CODE & run.manifest.labels.keys():
             newest.setdefault(run.manifest.session or run.id, run)
-    talks = [[one] for one in newest.values()]
+    talks = [[run] for run in newest.values()]
     for turns in talks:
         while (before := by_id.get(turns[0].manifest.previous or "")) is not None:
             turns.insert(0, before)

@@ -168,8 +168,8 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as exc:
-        why = "is missing" if isinstance(exc, FileNotFoundError) else f"cannot be read: {exc}"
-        raise TaskFolderError(f"{path} {why}; a task folder needs it. {HOW}") from None
+        reason = "is missing" if isinstance(exc, FileNotFoundError) else f"cannot be read: {exc}"
+        raise TaskFolderError(f"{path} {reason}; a task folder needs it. {HOW}") from None
 
 
 def _config(path: Path) -> _Config:
@@ -226,8 +226,8 @@ class _Dockerfile:
         if image:
             self.notes = (f"of {self.path} only WORKDIR is read; terminal.image has to be built from it",)
         elif left:
-            said = f"of {self.path} is not carried out: {', '.join(left)}; commands find this machine's programs"
-            self.notes = (said,)
+            note = f"of {self.path} is not carried out: {', '.join(left)}; commands find this machine's programs"
+            self.notes = (note,)
 
     def inside(self) -> tuple[TerminalCopy, ...]:
         """Return what is copied, by where it comes in the working folder."""
@@ -258,10 +258,10 @@ class _Dockerfile:
             held, first = "", 0
 
     def _value(self, where: str, text: str) -> str:
-        def known(found: re.Match[str]) -> str:
-            name = found[1] or found[2] or ""
+        def known(match: re.Match[str]) -> str:
+            name = match[1] or match[2] or ""
             if name not in self._known:
-                raise TaskFolderError(f"{where} holds the variable {found[0]!r}, which has no value; write the value")
+                raise TaskFolderError(f"{where} holds the variable {match[0]!r}, which has no value; write the value")
             return self._known[name]
 
         return re.sub(r"\$(?:(\w+)|\{(\w+)\}|.?)", known, text)
@@ -367,7 +367,7 @@ async def check(
     reach = reach_of(settings.terminal.hosts, environ)
     proxy = TerminalProxy(reach, settings.web) if reach.hosts and not settings.sandbox.network else None
     given = settings.terminal.mounts
-    mounts = [Mount(Path(one.folder).expanduser(), one.inside, one.writable) for one in given]
+    mounts = [Mount(Path(mount.folder).expanduser(), mount.inside, mount.writable) for mount in given]
     if proxy is not None:
         await proxy.start()
     try:
@@ -392,21 +392,21 @@ async def _tested(task: TaskFolder, place: Path, shell: Shell) -> TaskVerdict:
     try:
         log = await asyncio.to_thread(verifier.bring, task.path / "tests", place)
         lines = [f"export {key}={shlex.quote(value)}" for key, value in task.env.items()]
-        ran = await shell.run_apart("\n".join([*lines, f"bash {verifier.TESTS}/test.sh"]), timeout_s=task.tests_s)
+        job = await shell.run_apart("\n".join([*lines, f"bash {verifier.TESTS}/test.sh"]), timeout_s=task.tests_s)
     except JobError as exc:
         return TaskVerdict(solved=False, reward=0.0, why=f"the tests did not come to their end: {exc}")
     finally:
         await shell.close()  # nobody writes a reward while it is read
-    output = (ran.output or "")[-_SHOWN_CHARS:]
-    if ran.state != "ended" or ran.exit_code is None:
-        return TaskVerdict(solved=False, reward=0.0, why=why_unfinished(ran, task.tests_s), output=output)
-    return _verdict(log, ran.exit_code, output)
+    output = (job.output or "")[-_SHOWN_CHARS:]
+    if job.state != "ended" or job.exit_code is None:
+        return TaskVerdict(solved=False, reward=0.0, why=why_unfinished(job, task.tests_s), output=output)
+    return _verdict(log, job.exit_code, output)
 
 
 def why_unfinished(job: Job, seconds: float) -> str:
     """Return a sentence on tests that did not come to their end within their time, in seconds."""
-    how = f"they may take {seconds:g} s" if job.state == "running" else "they printed too much"
-    return f"the tests did not come to their end: {how}"
+    reason = f"they may take {seconds:g} s" if job.state == "running" else "they printed too much"
+    return f"the tests did not come to their end: {reason}"
 
 
 def _machine_left(place: Path, settings: Settings, images: Path) -> Machine:
@@ -428,13 +428,13 @@ def _verdict(folder: Path, exit_code: int, output: str) -> TaskVerdict:
             text = file.read(_REWARD_CHARS).strip()
         reward = _number(text)
         if reward is None:
-            why = f"the tests wrote {text[:80]!r} into {name}, which is no reward"
-            return TaskVerdict(solved=False, reward=0.0, why=why, output=output)
+            reason = f"the tests wrote {text[:80]!r} into {name}, which is no reward"
+            return TaskVerdict(solved=False, reward=0.0, why=reason, output=output)
         return TaskVerdict(
             solved=reward >= 1, reward=reward, why=f"the tests gave the reward {reward:g}", output=output
         )
-    why = f"the tests wrote no reward and ended with exit code {exit_code}"
-    return TaskVerdict(solved=exit_code == 0, reward=float(exit_code == 0), why=why, output=output)
+    reason = f"the tests wrote no reward and ended with exit code {exit_code}"
+    return TaskVerdict(solved=exit_code == 0, reward=float(exit_code == 0), why=reason, output=output)
 
 
 def _number(text: str) -> float | None:

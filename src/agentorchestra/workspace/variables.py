@@ -57,7 +57,7 @@ class Variables(Mapping[str, str]):
         for _, held in self._held:
             if name in held:
                 return held[name]
-        value = _of_keyring(lambda one: one.get_password(SERVICE, name)) if name in self.keyring else None
+        value = _of_keyring(lambda keyring: keyring.get_password(SERVICE, name)) if name in self.keyring else None
         if value is None:
             raise KeyError(name)
         return self._of_keyring.setdefault(name, value)
@@ -108,18 +108,18 @@ def git_problem(file: Path) -> str:
     """Return why Git may take a file along, "" if it ignores it or has no repository there."""
     command = ["git", "-C", str(file.absolute().parent), "check-ignore", "--quiet", file.name]
     try:
-        known = subprocess.run(command, capture_output=True, check=False, timeout=GIT_S).returncode == 1
+        ignored = subprocess.run(command, capture_output=True, check=False, timeout=GIT_S).returncode == 1
     except OSError:
         return ""
     except subprocess.TimeoutExpired:
         return f"Git did not say within {GIT_S} s whether it ignores {file}: see that .gitignore names {file.name}"
-    return f"Git does not ignore {file}: write {file.name} into .gitignore" if known else ""
+    return f"Git does not ignore {file}: write {file.name} into .gitignore" if ignored else ""
 
 
 def keep_in_keyring(name: str, value: str) -> None:
     """Put a key into the system's keyring; KeyStoreError if it cannot be."""
-    _of_keyring(lambda one: one.set_password(SERVICE, name, value))
-    if _of_keyring(lambda one: one.get_password(SERVICE, name)) != value:
+    _of_keyring(lambda keyring: keyring.set_password(SERVICE, name, value))
+    if _of_keyring(lambda keyring: keyring.get_password(SERVICE, name)) != value:
         raise KeyStoreError("the keyring of this system keeps nothing; choose --key-store file")
 
 

@@ -56,8 +56,8 @@ class Preset(BaseModel, frozen=True, extra="forbid"):
 
 
 def preset_names() -> tuple[str, ...]:
-    found = (path.name for path in importlib.resources.files(__package__).iterdir())
-    return tuple(sorted(name.removesuffix(".toml") for name in found if name.endswith(".toml")))
+    names = (path.name for path in importlib.resources.files(__package__).iterdir())
+    return tuple(sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml")))
 
 
 def find_preset(name: str) -> Preset:

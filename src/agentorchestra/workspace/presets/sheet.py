@@ -97,7 +97,7 @@ def _written(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, tuple):
-        return ", ".join(_written(one) for one in value) or "none"
+        return ", ".join(_written(part) for part in value) or "none"
     return value if isinstance(value, str) else json.dumps(value)
 
 
