@@ -172,9 +172,6 @@ async def _in_folder(citations: Sequence[Citation], ctx: BranchContext[Any], loo
             lookup.misquoted.append(citation)
 
 
-# -- what the run was given and shown ----------------------------------------------------------------------------------
-
-
 class _Piece(NamedTuple):
     """A text that the agent, or one that it asked, was given or shown.
 

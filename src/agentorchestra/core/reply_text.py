@@ -138,9 +138,6 @@ def without_fence(text: str) -> str:
     return block["inside"].removesuffix("\n") if block is not None and whole else text
 
 
-# -- JSON --------------------------------------------------------------------------------------------------------------
-
-
 DECODER = json.JSONDecoder(strict=False, parse_constant=str)
 """Of JSON with raw control characters, and with `NaN` and `Infinity`, which JSON does not have, as texts.
 

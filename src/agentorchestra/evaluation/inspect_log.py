@@ -183,9 +183,6 @@ def _added(usages: Sequence[Mapping[str, ModelUsage]]) -> dict[str, ModelUsage]:
     return sums
 
 
-# --- events -----------------------------------------------------------------------------------------------------------
-
-
 def _lanes(attempt: RunAttempt, log: Sequence[Event]) -> list[InspectEvent]:
     """Return a run's events: a span for the run, in it one for each agent, in these the requests and calls."""
     ledger = Ledger.of(log)

@@ -68,8 +68,6 @@ def _visible(text: str) -> str:
     return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", lambda hit: f"\\u{ord(hit[0]):04x}", text)
 
 
-# --- figures: SVG, without scripts ----------------------------------------------------------------------
-
 _WIDTH, _HEIGHT, _LEFT, _LOW, _TOP = 720, 380, 60, 320, 30
 _RIGHT = _WIDTH - 120
 _COLOURS = ("#1f5fa8", "#c2571a", "#2f7d32", "#7b3fa0", "#a02c2c", "#5a5a5a", "#008b8b", "#b8860b")

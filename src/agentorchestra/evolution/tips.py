@@ -114,9 +114,6 @@ def _fitting(lines: list[Line], most: int) -> list[Line]:
     return [by_place[place] for place in sorted(by_place)]
 
 
-# --- validation -----------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Judgement:
     # `kept` where the interval of the gain lies above 0, `retired` where it lies nowhere above `worth`, else

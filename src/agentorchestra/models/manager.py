@@ -213,8 +213,6 @@ class ModelManager:
         for client in clients:
             await client.aclose()
 
-    # -- parts ----------------------------------------------------------------------------------------------------
-
     def _price(self, name: str, usage: Usage = _PROBE) -> float | None:
         """Return the US dollars of a usage, of a usual request without one."""
         extra = self._extra.get(name)

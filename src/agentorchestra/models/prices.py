@@ -124,9 +124,6 @@ def is_loopback(address: str, *, nearby: bool = False) -> bool:
         return False
 
 
-# --- estimates ------------------------------------------------------------------------------------------------------
-
-
 def estimate_input_tokens(request: ModelRequest, *, context_window: int | None = None) -> int:
     """Return an upper estimate of a request's input tokens; a medium counts `context_window` at most."""
     chars = _messages_chars(request.messages) + sum(map(_schema_chars, request.tools))

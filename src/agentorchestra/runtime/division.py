@@ -160,8 +160,6 @@ async def _take_over(child: Branch, effect: Effect, away: Away) -> None:
     await away.remove()
 
 
-# -- in the part -------------------------------------------------------------------------------------------------------
-
 _OWN = frozenset(
     {
         EffectKind.REQUEST_MODEL,

@@ -151,9 +151,6 @@ def _type_of(name: str) -> str:
     return mimetypes.guess_type(name)[0] or "application/octet-stream"
 
 
-# -- on the disk -------------------------------------------------------------------------------------------------------
-
-
 def _write(out: Path, name: str, data: bytes) -> tuple[str, bool]:
     """Write a file below the folder; return its name there, and whether it was not there before. Blocks."""
     out.mkdir(parents=True, exist_ok=True)

@@ -92,9 +92,6 @@ def named_in(text: str) -> tuple[str, list[str]]:
     return _LINE.sub("", text).strip() or text, names
 
 
-# -- finding -----------------------------------------------------------------------------------------------------------
-
-
 async def candidates(topic: str, delegates: Sequence[Delegate], ctx: BranchContext[Any], kit: Kit) -> list[Delegate]:
     """Search the agents that fit a topic, best first; where few are found, the others stand behind them."""
     able = {delegate.agent.name: delegate for delegate in delegates if delegate.agent.name not in NEVER}

@@ -133,9 +133,6 @@ def _cut(text: Any, known_marks: Collection[str] | None, strange: list[str]) -> 
     return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
 
 
-# -- what the others are shown -----------------------------------------------------------------------------------------
-
-
 def said_so_far(turns: Sequence[DebateTurn], experts: Mapping[str, Expert]) -> tuple[Block, ...]:
     """Return everything said so far, as material: a block for each turn. What is long ago is cut."""
     newest = {argument.mark for argument in [argument for turn in turns for argument in turn.arguments][-WHOLE:]}

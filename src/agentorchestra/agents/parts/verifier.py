@@ -156,9 +156,6 @@ def with_answer(rivals: Sequence[Rival]) -> tuple[list[Rival], list[Rival]]:
     return [rival for rival in rivals if rival not in empty], empty
 
 
-# -- choosers ----------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Reward:
     """Ranks by rewards: of all steps together (`parts_reward`), or one for the whole work (`parts_outcome`)."""

@@ -135,9 +135,6 @@ def without_distrusted(result: AgentResult, bad: Collection[str]) -> AgentResult
     return result if len(sources) == len(result.sources) else result.model_copy(update={"sources": sources})
 
 
-# -- does an answer stand on it? ---------------------------------------------------------------------------------------
-
-
 def matching(citation: Citation, pool: Sequence[Citation]) -> Citation | None:
     """Return the known citation that holds a citation's words, as a person would compare; None without one."""
     source, quote = name_of(citation.source), citation.quote.strip()

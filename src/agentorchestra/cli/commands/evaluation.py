@@ -476,9 +476,6 @@ async def import_(file: Path, data: Path | None, as_json: bool, folder: Path) ->
     return 0
 
 
-# --- what the commands share --------------------------------------------------------------------------
-
-
 def _begin(folder: Path, options: dict[str, Any], arms: Sequence[Arm], suite: str = "") -> EvalPlan:
     from agentorchestra.evaluation.plan import SAME_WEB, keep, make_plan
     from agentorchestra.evaluation.questions import load_set

@@ -156,9 +156,6 @@ def _module_elsewhere(name: str, folder: Path) -> bool:
         sys.path[:] = before
 
 
-# -- what is written ---------------------------------------------------------------------------------------------------
-
-
 def _template(name: str) -> Template:
     folder = importlib.resources.files("agentorchestra.cli.commands") / "templates"
     return Template((folder / f"{name}.txt").read_text(encoding="utf-8"))

@@ -243,8 +243,6 @@ class LiveDisplay(PictureDisplay):
                 for line in self._picture(self._console, last=True):
                     self._console.print(line, soft_wrap=True)
 
-    # -- drawing ---------------------------------------------------------------------------------------------------
-
     def _start(self) -> None:
         from rich.console import Group
         from rich.live import Live

@@ -111,9 +111,6 @@ def _write_task(cache: Path, name: str, base: str, task: str) -> Path:
     return folder
 
 
-# --- the harness --------------------------------------------------------------------------------------
-
-
 class Harness:
     """What SWE-bench's harness said of a patch."""
 

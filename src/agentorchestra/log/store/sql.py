@@ -302,8 +302,6 @@ class SqlStore(Writer, Reader, Watcher, Store):
             heads |= {(kind, name): seq for kind, name, seq in page}
         return heads
 
-    # --- collecting what nobody needs ------------------------------------------------------------
-
     async def delete_runs(self, runs: Sequence[str]) -> list[str]:
         # Newest first: forks before what they were forked from, which may stand in another transaction.
         order = [*runs]

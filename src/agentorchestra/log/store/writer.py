@@ -222,8 +222,6 @@ class Writer(Database):
         self._put(operation)
         return await operation.future.waiter()
 
-    # --- in the transaction ----------------------------------------------------------------------
-
     def _apply_all(self, connection: Connection, batch: list[Operation]) -> list[Any]:
         """Apply the whole batch in order, neighbours of one sort together; an exception undoes everything."""
         results: list[Any] = []

@@ -98,9 +98,6 @@ def _mentions(task: str, name: str) -> bool:
     return re.search(rf"\b{re.escape(name)}\b|\b{re.escape(name.replace('_', ' '))}\b", task, re.IGNORECASE) is not None
 
 
-# --- the single requests: judge, formatter, summariser, reporter -----------------------------------------------------
-
-
 def _inside(text: str, tag: str) -> str:
     start, end = text.find(f"<{tag}>"), text.rfind(f"</{tag}>")
     return text[start + len(tag) + 2 : end].strip() if 0 <= start < end else ""

@@ -137,9 +137,6 @@ def called_tools(tree: ast.AST) -> frozenset[str]:
     )
 
 
-# -- what a function takes, from its text ------------------------------------------------------------------------------
-
-
 def read_schema(text: str, name: str, *, allowed: Collection[str] = FOREIGN_MODULES) -> ToolSchema:
     """Return name, description and parameters of a function, read from its text, or raise SourceError with the line."""
     label = f"the source of {name!r}"

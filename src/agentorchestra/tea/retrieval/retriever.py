@@ -130,8 +130,6 @@ class Retriever:
             return scope
         return frozenset(among) if scope is None else scope.intersection(among)
 
-    # -- vectors -------------------------------------------------------------------------------------------------------
-
     async def _vector(self, query: str, embed: Embed | None) -> Sequence[float] | None:
         if self._embed is None or not await self.prepare():
             return None

@@ -272,8 +272,6 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
-# -- secrets: one that is missed is worse than a word that is hidden for nothing ---------------------------------------
-
 _NAMES = re.compile(
     r"(?:^|[_.-])(?:API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|SECRET|TOKEN|PAT|PASS|PASSWORD|PASSWD|PWD|PASSPHRASE|CREDENTIALS?"
     r"|KEY|AUTH|AUTHORIZATION|COOKIE|DSN|SIGNATURE|SIG|CODE)(?:$|[_.-])",

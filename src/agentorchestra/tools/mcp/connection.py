@@ -142,8 +142,6 @@ class Connection:
                 )
         raise ToolError(f"{tool} on {self._name} failed {_TRIES} times: {problem}")
 
-    # -- the task that owns the connection -----------------------------------------------------------------------------
-
     async def _current_link(self) -> _Link:
         while not self._closing:
             if self._link is not None and not self._link.ended:

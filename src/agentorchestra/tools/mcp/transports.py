@@ -173,9 +173,6 @@ def quiet() -> None:
             logger.addHandler(logging.NullHandler())
 
 
-# -- programs ----------------------------------------------------------------------------------------------------------
-
-
 class LastWords:
     """The end of a program's standard error, and what was wrong with what it sent ("" for nothing)."""
 
