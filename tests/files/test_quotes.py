@@ -8,7 +8,7 @@ from typing import Any
 
 import openpyxl  # type: ignore[import-untyped]
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.files.makers import png
 from tests.support.examples import examples
@@ -129,6 +129,7 @@ def test_any_words_of_a_text_stand_in_it_however_they_are_set(
 def test_a_changed_number_never_stands(words: list[str], data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(words)))
     quote = [*words[:at], "7316", *words[at:]]
+    assume("not" not in words)  # else the quote may be there as it is
     assert not alike(" ".join(quote), " ".join([*words[:at], "7361", *words[at:]]))
     assert not alike(" ".join(quote), " ".join([*words[:at], "not", "7316", *words[at:]])) or at in (0, len(words))
 

@@ -104,7 +104,7 @@ def agent(name: str, tools: Sequence[str] = (), *, kind: EffectKind = EffectKind
 class SpawnFunctions(FunctionHandler):
     """Executes spawned agents, beside their branch."""
 
-    beside = True
+    fixed_mode = Mode.BESIDE
 
 
 class Bench:

@@ -113,8 +113,10 @@ async def test_waiting_for_days_costs_nothing(tmp_path: Path) -> None:
     async with workspace(tmp_path, clock) as ws:
         await _run(ws, call("nap", seconds=0.001))  # threads and tasks of the workspace itself are there now
         before = (threading.active_count(), len(asyncio.all_tasks()), len(process.children()))
-        waiting = await _run(ws, call("nap", days=3))
-        assert (threading.active_count(), len(asyncio.all_tasks()), len(process.children())) == before
+        for _ in range(3):
+            waiting = await _run(ws, call("nap", days=3))
+        assert (len(asyncio.all_tasks()), len(process.children())) == before[1:]
+        assert threading.active_count() < before[0] + 3  # the loop's own pool may have got one meanwhile
         job = await ws.store.job(waiting.run_id)
         assert job is not None and job.owner is None
         assert ws.engine.driving == ()

@@ -73,7 +73,8 @@ async def test_a_society_of_the_settings_file(tmp_path: Path, topology: str, exp
     result, events = await run(ws)
     assert (result.status, result.answer) == (RunStatus.COMPLETED, TOGETHER)
     assert ways(events) == expected
-    assert ws.catalog.systems["panel"].description == "Knows landings."
+    async with ws.another() as other:
+        assert other.catalog.systems["panel"].description == "Knows landings."
 
 
 async def test_an_agent_of_the_users_leads(tmp_path: Path) -> None:

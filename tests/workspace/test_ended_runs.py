@@ -13,7 +13,7 @@ import pytest
 from agentorchestra import RunContext, Workspace, tool
 from agentorchestra.core.errors import ScriptError, UnknownComponentError
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.tea.registry import context
+from agentorchestra.tea.registry import stock
 from agentorchestra.testing import ScriptedModel, call
 from agentorchestra.workspace import equipment
 
@@ -23,7 +23,7 @@ KEPT = 3
 @pytest.fixture(autouse=True)
 def few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(equipment, "ENDED_KEPT", KEPT)
-    monkeypatch.setattr(context, "FOR_ONE_RUN", KEPT)
+    monkeypatch.setattr(stock, "FOR_ONE_RUN", KEPT)
 
 
 def objects() -> tuple[Any, ScriptedModel]:

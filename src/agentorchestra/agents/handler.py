@@ -52,7 +52,7 @@ class AgentHandler(BaseHandler):
         if messages := user_words(ctx, kit.prompts, spec.instruction):
             spec = spec.model_copy(update={"context": (*messages, *spec.context)})
         try:
-            result = await self._drive(spec, ctx, kit, spawned=self.beside)
+            result = await self._drive(spec, ctx, kit, spawned=self.fixed_mode is Mode.BESIDE)
             if is_top(ctx):
                 result = await refine_answer(result, spec, ctx, kit)
         except BudgetExhaustedError as exc:
@@ -86,7 +86,7 @@ class AgentHandler(BaseHandler):
 class SpawnHandler(AgentHandler):
     """Executes Spawn: the agent works beside the branch that asked for it."""
 
-    beside = True
+    fixed_mode = Mode.BESIDE
 
 
 def _needs_earlier(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> bool:

@@ -47,13 +47,15 @@ class Mode(StrEnum):
     """The ways to go on with an effect after a crash.
 
     `pure`: no started row, executed again freely. `repeatable`: marked, repeated, counted as possibly paid.
-    `once`: marked, never silently repeated (uncertain). `composite`: marked, entered again.
+    `once`: marked, never silently repeated (uncertain). `composite`: marked, entered again. `beside`, which only a
+    handler says: composite, and goes on beside the branch that asks for it.
     """
 
     PURE = "pure"
     REPEATABLE = "repeatable"
     ONCE = "once"
     COMPOSITE = "composite"
+    BESIDE = "beside"
 
     __hash__ = str.__hash__
 

@@ -255,7 +255,6 @@ class Handler(Protocol):
 class BaseHandler:
     """A handler whose effects cost nothing."""
 
-    beside: ClassVar[bool] = False  # whether its effects go on beside the branch, which joins them later
     fixed_mode: ClassVar[Mode | None] = None  # of all its effects; None where each has its own
 
     def mode(self, effect: Effect) -> Mode:

@@ -145,6 +145,7 @@ def _enter(branch: Branch, key: EffectKey, effect: Effect, base: dict[str, JsonV
         # Every effect names the code that executes it; a component without a hash of its own is its handler.
         effect = effect.model_copy(update={"content_hash": source_hash(type(handler))})
     effect = branch.seen.merged_into(run.redactor.effect(effect))
+    mode = handler.mode(effect)
     return Passage(
         run,
         branch,
@@ -153,8 +154,8 @@ def _enter(branch: Branch, key: EffectKey, effect: Effect, base: dict[str, JsonV
         base,
         skipped,
         handler,
-        mode=handler.mode(effect),
-        beside=getattr(handler, "beside", False),
+        mode=Mode.COMPOSITE if mode is Mode.BESIDE else mode,
+        beside=mode is Mode.BESIDE,
         earlier=run.ledger.records.get(key),
         attempt=run.ledger.attempts.get(key, 0) + 1,
         decision=effect.purpose in _DECISIONS and effect.kind is EffectKind.REQUEST_MODEL,
