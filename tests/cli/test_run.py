@@ -286,7 +286,12 @@ def test_limits_end_with_a_status_and_can_be_raised(app: Folder) -> None:
 def test_the_default_budget_is_printed_for_a_model_with_a_price(app: Folder) -> None:
     source = (app.path / "app.py").read_text()
     source = source.replace("ScriptedModel(script)", "ScriptedModel(script, price=Price(input=1, output=2))")
-    app.write("app.py", source.replace("import RunContext", "import Price, RunContext"))
+    app.write(
+        "app.py",
+        source.replace(
+            "\nfrom agentorchestra", "\nfrom agentorchestra.core.settings import Price\nfrom agentorchestra", 1
+        ),
+    )
     done = app.run("run", "PLAN escape")
     assert done.code == 0
     assert "budget: 1 US dollar by default for scripted; --budget-usd changes it" in done.err
