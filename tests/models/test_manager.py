@@ -13,6 +13,7 @@ from agentorchestra.core.settings import ModelProfile, Price, Settings
 from agentorchestra.models.manager import ModelManager
 from agentorchestra.models.prices import price_of
 from agentorchestra.testing import ScriptedModel
+from agentorchestra.workspace.variables import values_of
 
 LOCAL = "http://127.0.0.1:9/v1"
 SETTINGS = Settings(
@@ -111,7 +112,7 @@ def test_classes_of_tokens_are_priced_apart() -> None:
 
 
 def test_secrets_are_the_keys_that_models_use() -> None:
-    assert ModelManager(SETTINGS, KEYS).secrets() == {"OPENAI_API_KEY": "sk-1", "FAR_KEY": "far-1"}
+    assert values_of(KEYS, ModelManager(SETTINGS, KEYS).key_variables) == {"OPENAI_API_KEY": "sk-1", "FAR_KEY": "far-1"}
 
 
 def test_importing_the_room_is_light() -> None:

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Provenance, provenance_of, union
 from agentorchestra.core.errors import ToolDefinitionError
+from agentorchestra.core.frozen import computed
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.spec import AgentResult, AgentSpec
@@ -118,7 +119,7 @@ class Agent:
             if relationship.agent == self.name:
                 raise ToolDefinitionError(f"agent {self.name!r} has a relationship with itself; name another agent")
 
-    @property
+    @computed
     def content_hash(self) -> str:
         """Hash of the definition; the prompt has its own."""
         tools = None if self.tools is None else list(self.tools)

@@ -6,6 +6,7 @@ import asyncio
 import copy
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import cast
 from urllib.parse import urlsplit
@@ -200,12 +201,11 @@ class ModelManager:
             return None
         return None if prices[0] is None or prices[1] is None else (prices[0], prices[1])
 
-    def secrets(self) -> dict[str, str]:
-        """Return the keys in the environment that models may use, by the name of their variable."""
+    @cached_property
+    def key_variables(self) -> tuple[str, ...]:
+        """The names of the variables in which models may find a key."""
         names = {env for entry in PROVIDERS.values() for env in entry.key_envs}
-        names.update(profile.api_key_env for profile in self._profiles.values() if profile.api_key_env)
-        keys = {name: self._environ[name] for name in sorted(names) if name in self._environ}
-        return {name: value for name, value in keys.items() if value}
+        return (*sorted(names.union(profile.api_key_env for profile in self._profiles.values()) - {""}),)
 
     async def aclose(self) -> None:
         """Close the clients made here; idempotent."""

@@ -126,7 +126,9 @@ def is_loopback(address: str, *, nearby: bool = False) -> bool:
 
 def estimate_input_tokens(request: ModelRequest, *, context_window: int | None = None) -> int:
     """Return an upper estimate of a request's input tokens; a medium counts `context_window` at most."""
-    chars = _messages_chars(request.messages) + sum(map(_schema_chars, request.tools))
+    chars = _messages_chars(request.messages) + sum(
+        [_SCHEMA_CHARS.get(tool.digest) or _schema_chars(tool) for tool in request.tools]
+    )
     return -(-chars // CHARS_PER_TOKEN) + _media_tokens(request.messages, context_window)
 
 
@@ -159,12 +161,10 @@ _SCHEMA_CHARS: dict[str, int] = {}
 
 
 def _schema_chars(tool: ToolSchema) -> int:
-    chars = _SCHEMA_CHARS.get(tool.digest)
-    if chars is None:
-        if len(_SCHEMA_CHARS) >= 4096:
-            _SCHEMA_CHARS.clear()
-        text = tool.name + tool.description + canonical_json(tool.parameters)
-        chars = _SCHEMA_CHARS[tool.digest] = _weight(text) + _MESSAGE_CHARS
+    if len(_SCHEMA_CHARS) >= 4096:
+        _SCHEMA_CHARS.clear()
+    text = tool.name + tool.description + canonical_json(tool.parameters)
+    chars = _SCHEMA_CHARS[tool.digest] = _weight(text) + _MESSAGE_CHARS
     return chars
 
 

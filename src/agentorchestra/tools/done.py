@@ -6,6 +6,7 @@ the call that ends the work (`Traits.finishes`); nothing else depends on their n
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -111,6 +112,17 @@ def done_tool(
     the schema, refuses. With a schema the text may be left out; `blocked` and `partial` may then come without an
     output. `base` is `done` or `complete`. ToolDefinitionError if the schema is none.
     """
+    return _done_tool(base) if output_schema is None else _with_output(base, output_schema, validator)
+
+
+@functools.cache
+def _done_tool(base: Tool[..., Any]) -> Tool[..., Any]:
+    return _with_output(base)
+
+
+def _with_output(
+    base: Tool[..., Any], output_schema: dict[str, Any] | None = None, validator: Validator | None = None
+) -> Tool[..., Any]:
     parameters = _parameters(base, output_schema)
 
     def check(arguments: dict[str, Any]) -> list[str]:

@@ -85,10 +85,11 @@ class DefaultPolicy:
 
     def wants_plan(self, effect: Effect, view: PolicyView) -> bool:
         """Return True if a plan of what the user's words call for decides about this effect."""
+        if self._settings.plan == "off" or self._named(effect) is not None:
+            return False
         leaves = leaves_of(effect)
         foreign = effect.declared is not None and effect.declared.trust is Trust.UNTRUSTED
-        unknown = not effect.called or foreign or any(leaf.site for leaf in leaves)  # a plan says nothing of these
-        if self._settings.plan == "off" or unknown or self._named(effect) is not None:
+        if not effect.called or foreign or any(leaf.site for leaf in leaves):  # a plan says nothing of these
             return False
         rule = self._rule(effect, leaves, view)
         return rule == "sensitive" or (rule == "network" and self._network_read(effect, leaves, view).action == "ask")

@@ -69,6 +69,12 @@ def builtin_agents(settings: Settings | None = None) -> dict[str, Agent]:
     return {agent.name: agent for agent in agents}
 
 
+@cache
+def packaged_agents() -> tuple[str, ...]:
+    """Return the names of the packaged agents."""
+    return (*builtin_agents(),)
+
+
 def adjusted(agents: Mapping[str, Agent], settings: Mapping[str, AgentSettings]) -> dict[str, Agent]:
     """Return the agents as the settings want them; raise SettingsError for a name that no agent has."""
     unknown = sorted({*settings} - {*agents})

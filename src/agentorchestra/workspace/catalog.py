@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from importlib import metadata
+from operator import is_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +88,18 @@ class Equipment:
     # the agents, environments and memory systems of these versions, by kind and name; such tools and prompts stand
     # among `tools` and `prompts`
     named: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def has_team_of(self, other: Equipment) -> bool:
+        """Return True if the agents and environments of both runs are the same in one catalog."""
+        chosen, others = (self.system, self.environments), (other.system, other.environments)
+        return chosen == others and self.society == other.society and same_objects(self.tools, other.tools)
+
+
+def same_objects(components: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
+    """Return True if both have the same objects under the same names."""
+    return components.keys() == others.keys() and all(
+        map(is_, map(others.__getitem__, components), components.values())
+    )
 
 
 class Catalog:
@@ -236,7 +249,7 @@ class Catalog:
 
     def _team_and_environments(self, equipment: Equipment) -> tuple[dict[str, Any], Environments]:
         """Return both, worked out once for a run: its creation and its driver ask for them a dozen times."""
-        if self._last is None or self._last[0] is not equipment:
+        if self._last is None or not equipment.has_team_of(self._last[0]):
             from agentorchestra.tea.transformations.base import carried_by
             from agentorchestra.workspace.agents import team
 

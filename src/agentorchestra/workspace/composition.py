@@ -29,6 +29,7 @@ from agentorchestra.tea.calling.handler import effect_for
 from agentorchestra.trust.redact import Redactor
 from agentorchestra.workspace.catalog import Catalog, Own, distribution, is_toolkit, packaged_prompts, tools_by_name
 from agentorchestra.workspace.settings import settings_folder
+from agentorchestra.workspace.variables import values_of
 
 if TYPE_CHECKING:
     from agentorchestra.tea.calling.tool import Tool
@@ -281,14 +282,14 @@ class Composition:
         """Return the values of the secrets that are known by now, by name."""
         from agentorchestra.tools.web.search.engines import key_variables
 
-        given, environ = self.settings, self.host.own.environ
+        given = self.settings
         names = [*given.secrets, *key_variables(given.search), *given.git.tokens.values(), given.github.token_env]
-        names += given.keyring
+        names += [*given.keyring, *self.models.key_variables]
         names += [name for login in given.browser.logins.values() for name in login]
-        named = {name: environ[name] for name in names if name in environ}
+        named = values_of(self.host.own.environ, names)
         # A tool that prints its environment would show the database's password.
         of_store = getattr(self.store, "secrets", {})
-        return {**self.models.secrets(), **named, **of_store, **self.components.secrets}
+        return {**named, **of_store, **self.components.secrets}
 
     def redact(self, text: str) -> str:
         return Redactor(self.secrets()).text(text)

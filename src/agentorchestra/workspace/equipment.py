@@ -32,7 +32,7 @@ from agentorchestra.log.ledger import Ledger
 from agentorchestra.models.function import as_client
 from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
 from agentorchestra.runtime.hooks import OnModel, OnStep, OnTool
-from agentorchestra.workspace.catalog import Equipment, is_toolkit, tools_by_name
+from agentorchestra.workspace.catalog import Equipment, is_toolkit, same_objects, tools_by_name
 from agentorchestra.workspace.composition import Composition
 from agentorchestra.workspace.schedules import SYSTEM as SCHEDULE
 from agentorchestra.workspace.schedules import need_croniter
@@ -144,7 +144,7 @@ class _OfTools:
 
     def is_of(self, tools: Mapping[str, Any]) -> bool:
         """Return True if these are the same objects under the same names."""
-        return tools.keys() == self._tools.keys() and all(self._tools[name] is tool for name, tool in tools.items())
+        return same_objects(tools, self._tools)
 
     @cached_property
     def pins(self) -> dict[str, Pinned]:

@@ -134,7 +134,7 @@ class Handlers:
     def _kit(self, equipment: Equipment, environments: Mapping[str, Any], hidden: frozenset[str]) -> Kit:
         from agentorchestra.agents.types import Kit
         from agentorchestra.agents.workshop import Workshop
-        from agentorchestra.workspace.agents import builtin_agents, wants_in_run
+        from agentorchestra.workspace.agents import packaged_agents, wants_in_run
 
         parts, catalog = self._parts, self._parts.catalog.of(equipment)
         team: Mapping[str, Any] = catalog.team(equipment)
@@ -160,7 +160,7 @@ class Handlers:
             behind=catalog.agents_behind,
             memories=catalog.memories,
             apart=hidden,
-            packaged=tuple(builtin_agents()),
+            packaged=packaged_agents(),
             absent={name: wants_in_run(agent) for name, agent in catalog.agents.items() if name not in agents},
             workshop=workshop,
             max_depth=parts.settings.max_depth,

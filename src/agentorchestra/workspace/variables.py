@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import stat
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -63,11 +64,21 @@ class Variables(Mapping[str, str]):
         return self._of_keyring.setdefault(name, value)
 
     def __contains__(self, name: object) -> bool:
-        try:
-            self[str(name)]
-        except (KeyError, KeyStoreError):
-            return False
-        return True
+        return bool(self.among((str(name),)))
+
+    def among(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the values of those of these variables that have one."""
+        values = {}
+        for name in names:
+            for _, held in self._held:
+                if name in held:
+                    values[name] = held[name]
+                    break
+            else:
+                if name in self.keyring:
+                    with contextlib.suppress(KeyError, KeyStoreError):
+                        values[name] = self[name]
+        return values
 
     def __iter__(self) -> Iterator[str]:
         names = dict.fromkeys([*(name for _, held in self._held for name in held), *self.keyring])
@@ -85,6 +96,12 @@ def variables_of(settings: Settings, environ: Mapping[str, str], near: Path, def
     if settings.env_file is None and default is not None and Path(default).is_file():  # a folder is somebody's venv
         file = Path(default)
     return Variables(environ, file, settings.keyring)
+
+
+def values_of(environ: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+    """Return the values of those of these variables that have one that is not empty."""
+    values = environ.among(names) if isinstance(environ, Variables) else {n: environ[n] for n in names if n in environ}
+    return {name: value for name, value in values.items() if value}
 
 
 def keep_in_file(file: Path, name: str, value: str) -> None:

@@ -109,11 +109,11 @@ class AgentToolset:
 
     def schemas(self, open_names: Sequence[str] = ()) -> tuple[ToolSchema, ...]:
         """Return the schemas sorted by name, so that every prompt begins alike; then what came later and is open."""
-        first = tuple(self._callable[name].schema for name in self.names if name not in self._later)
+        first = [self._callable[name].schema for name in self.names if name not in self._later]
         return (*first, *self.open_schemas(open_names))
 
     def open_schemas(self, names: Sequence[str]) -> tuple[ToolSchema, ...]:
-        return tuple(self._callable[name].schema for name in dict.fromkeys(names) if name in self._later)
+        return (*[self._callable[name].schema for name in dict.fromkeys(names) if name in self._later],)
 
     def effects(self, ctx: Any) -> list[Effect]:
         """Return an effect of each name that may be called, whatever its arguments are."""

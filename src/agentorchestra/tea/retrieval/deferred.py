@@ -10,6 +10,7 @@ that what a provider keeps of a prompt stays valid. Of very many tools `tea/retr
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,7 +42,7 @@ class DeferredTools:
 
     @property
     def core(self) -> tuple[ToolSchema, ...]:
-        return tuple(schema for schema in self._tools.schemas() if schema.name not in self._waiting)
+        return (*[schema for schema in self._tools.schemas() if schema.name not in self._waiting],)
 
     def schemas(self, open_names: Sequence[str] = ()) -> tuple[ToolSchema, ...]:
         """Return the core, then what was opened, in that order: the front never changes."""
@@ -64,15 +65,19 @@ class DeferredTools:
         lines = [f"- {name}: {_first_words(self._tools.schema(name).description)}" for name in self._waiting]
         entries = [", ".join(self._waiting)] if self._by_name else lines
         description = "\n".join(["Open further tools; you can call them from the next step on:", *entries])
+        return _opening(self._waiting, description)
 
-        @tool(effect="pure", thread=False, cut=False, name=OPEN_TOOLS, description=description)
-        def opening(names: list[str]) -> dict[str, JsonValue]:
-            valid = [name for name in dict.fromkeys(names) if name in self._waiting]
-            if not valid:
-                raise ToolError(f"open_tools opens none of {names}; it opens: {', '.join(self._waiting)}")
-            return {"opened": [*valid]}
 
-        return opening
+@functools.lru_cache  # agents of one kind open the same ones
+def _opening(waiting: tuple[str, ...], description: str) -> Tool[..., Any]:
+    @tool(effect="pure", thread=False, cut=False, name=OPEN_TOOLS, description=description)
+    def opening(names: list[str]) -> dict[str, JsonValue]:
+        valid = [name for name in dict.fromkeys(names) if name in waiting]
+        if not valid:
+            raise ToolError(f"open_tools opens none of {names}; it opens: {', '.join(waiting)}")
+        return {"opened": [*valid]}
+
+    return opening
 
 
 def _first_words(description: str) -> str:
