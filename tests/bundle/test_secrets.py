@@ -15,6 +15,7 @@ from agentorchestra.core.errors import BundleError
 from agentorchestra.core.settings import ModelProfile
 from agentorchestra.log.bundle.format import CHUNK
 from agentorchestra.log.bundle.secrets import Watch, secret_variables
+from agentorchestra.log.store.memory import MemoryStore
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.testing import call, decide
 from tests.bundle.support import SECRET, drawing, here, recorded, settings
@@ -101,9 +102,9 @@ async def test_the_database_and_addresses_passwords_are_not_in_it(tmp_path: Path
             "drawer": ModelProfile(model="drawer", base_url="https://a:address-password@b.example/v1?key=query-key")
         },
     )
-    async with here(tmp_path, drawing([decide(calls=[call("done", answer="x")])])) as ws:
+    script = drawing([decide(calls=[call("done", answer="x")])])
+    async with here(tmp_path, script, settings=given, store=MemoryStore()) as ws:
         run = (await recorded(ws, tmp_path)).run_id
-        ws.settings = given
         done = await ws.log.export(run, tmp_path / "run.zip")
     found = members(done.path)
     assert json.loads(found["settings.json"])["models"]["drawer"]["base_url"] == "https://b.example/v1"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from datetime import datetime
@@ -511,6 +511,9 @@ class Store(Protocol):
 
     async def put_blob(self, data: bytes, media_type: str = "application/octet-stream") -> str:
         """Keep bytes durably; return their SHA-256."""
+
+    async def put_texts(self, texts: Iterable[str], media_type: str) -> list[str]:
+        """Keep texts durably, the short ones in one write; return the SHA-256 of each that differs, in their order."""
 
     async def get_blob(self, sha256: str) -> bytes:
         """Return the bytes; StoreError if there is no such blob or it does not match its hash."""

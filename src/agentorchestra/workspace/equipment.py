@@ -263,8 +263,8 @@ class Equipper:
             return digest
         async with self._keeping:  # of many runs at once the first keeps them for all
             new = {digest: text for digest, text in texts.items() if digest not in self._kept_texts}
-            # All at once: the store writes what waits in one transaction.
-            await asyncio.gather(*(self._store.put_blob(text.encode(), SOURCE_MEDIA_TYPE) for text in new.values()))
+            unknown = [text for digest, text in new.items() if not self._components.registry.is_kept(digest)]
+            await self._store.put_texts(unknown, SOURCE_MEDIA_TYPE)
             self._kept_texts.update(new)
         return digest
 

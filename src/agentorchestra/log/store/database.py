@@ -64,9 +64,9 @@ class Call(Generic[T]):
 
 @dataclass(eq=False)
 class Put:
-    """A blob in the writer's queue, as a row; those that follow each other are written together."""
+    """Blobs in the writer's queue, as rows; those that follow each other are written together."""
 
-    values: dict[str, Any]
+    values: list[dict[str, Any]]
     run: None = None
     new: tuple[Row, ...] = ()
     future: Landing[None] = field(default_factory=Landing)

@@ -7,7 +7,7 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -375,6 +375,9 @@ class MemoryStore(Store):
             self._media_types.setdefault(sha256, media_type)
             self._touched[sha256] = time.monotonic()
         return sha256
+
+    async def put_texts(self, texts: Iterable[str], media_type: str) -> list[str]:
+        return [await self.put_blob(text.encode(), media_type) for text in texts]
 
     async def get_blob(self, sha256: str) -> bytes:
         with self._use():

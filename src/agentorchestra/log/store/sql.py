@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from sqlalchemy import Connection, Text, bindparam, func, insert, literal, or_, 
 
 from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.events import Event, NewEvent
+from agentorchestra.core.ids import sha256_text
 from agentorchestra.core.protocols import Acceptance, Owner, RunRecord, Store, Swept, UnfinishedRun
 from agentorchestra.core.spec import RunManifest, RunStatus
 from agentorchestra.log.store import deletion, histories, rows, shared, writer
@@ -259,11 +260,17 @@ class SqlStore(Writer, Reader, Watcher, Store):
             return sha256
 
         sha256 = stage() if len(data) <= rows.INLINE_BYTES else await self._in_pool(stage)
-        row = {"sha256": sha256, "size": len(data), "media_type": media_type, "data": data if files is None else None}
-        put = Put(row)
-        self._put(put)
-        await put.future.waiter()
+        await self._put_rows([_blob_row(sha256, data, media_type, inline=files is None)])
         return sha256
+
+    async def put_texts(self, texts: Iterable[str], media_type: str) -> list[str]:
+        contents = {sha256_text(text): text.encode() for text in texts}
+        small = {sha256: data for sha256, data in contents.items() if len(data) <= rows.INLINE_BYTES}
+        large = [self.put_blob(data, media_type) for sha256, data in contents.items() if sha256 not in small]
+        if small:
+            await self._put_rows([_blob_row(sha256, data, media_type) for sha256, data in small.items()])
+        await asyncio.gather(*large)
+        return [*contents]
 
     async def _put_artifact(self, artifacts: Artifacts, data: bytes, media_type: str) -> str:
         sha256 = await self._in_pool(lambda: hashlib.sha256(data).hexdigest())
@@ -273,10 +280,13 @@ class SqlStore(Writer, Reader, Watcher, Store):
         apart = await self._do(Call(None, lambda connection: connection.execute(touched_row).scalar()))
         if apart is not False:
             await self._carry(lambda: artifacts.write(sha256, data, exists=bool(apart)))
-        put = Put({"sha256": sha256, "size": len(data), "media_type": media_type, "data": None})
+        await self._put_rows([_blob_row(sha256, data, media_type, inline=False)])
+        return sha256
+
+    async def _put_rows(self, values: list[dict[str, Any]]) -> None:
+        put = Put(values)
         self._put(put)
         await put.future.waiter()
-        return sha256
 
     async def record_components(self, changes: Sequence[ComponentChange]) -> None:
         new = histories.encode(changes)
@@ -378,3 +388,7 @@ class SqlStore(Writer, Reader, Watcher, Store):
         # that a busy writer does not wake its own watcher with every commit.
         external, self._external = self._external, False
         return await self._do(Call(None, self._changed)) or external
+
+
+def _blob_row(sha256: str, data: bytes, media_type: str, *, inline: bool = True) -> dict[str, Any]:
+    return {"sha256": sha256, "size": len(data), "media_type": media_type, "data": data if inline else None}

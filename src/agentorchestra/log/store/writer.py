@@ -228,12 +228,12 @@ class Writer(Database):
         for _, neighbours in itertools.groupby(batch, type):
             same = [*neighbours]
             appends = [append for append in same if isinstance(append, Append)]
-            puts = [put.values for put in same if isinstance(put, Put)]
+            puts = [row for put in same if isinstance(put, Put) for row in put.values]
             if appends:
                 results += self._apply_appends(connection, appends)
             if puts:
                 self._insert_blobs(connection, puts)
-                results += [None] * len(puts)
+                results += [None] * len(same)
             for operation in same:
                 if isinstance(operation, Call):
                     try:

@@ -139,9 +139,13 @@ class Registry:
                 raise SourceError(f"the source holds {bad!r}, which is no character; take it out") from None
         digests = [sha256_text(text) for text in sources]
         new = {digest: text for digest, text in zip(digests, sources, strict=True) if digest not in self._kept}
-        await asyncio.gather(*(self._store.put_blob(text.encode(), SOURCE_MEDIA_TYPE) for text in new.values()))
+        await self._store.put_texts(new.values(), SOURCE_MEDIA_TYPE)
         self._kept.update(new)
         return digests
+
+    def is_kept(self, sha256: str) -> bool:
+        """Return True if a component's text is kept, as far as this process knows."""
+        return sha256 in self._kept
 
     async def text(self, sha256: str) -> str:
         if sha256 not in self._kept:
