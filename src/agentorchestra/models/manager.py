@@ -205,7 +205,9 @@ class ModelManager:
     def key_variables(self) -> tuple[str, ...]:
         """The names of the variables in which models may find a key."""
         names = {env for entry in PROVIDERS.values() for env in entry.key_envs}
-        return (*sorted(names.union(profile.api_key_env for profile in self._profiles.values() if profile.api_key_env)),)
+        return (
+            *sorted(names.union(profile.api_key_env for profile in self._profiles.values() if profile.api_key_env)),
+        )
 
     async def aclose(self) -> None:
         """Close the clients made here; idempotent."""

@@ -24,6 +24,7 @@ from agentorchestra.tea.registry.kinds import ENVIRONMENT, PROMPT, EnvironmentFa
 from agentorchestra.tea.registry.registration import entry_points, warn_undeclared
 from agentorchestra.tea.registry.registry import Registry
 from agentorchestra.tea.registry.servers import ACPServer, ECPServer, TCPServer
+from agentorchestra.tea.registry.stock import settle
 from agentorchestra.tea.retrieval.finder import ComponentSearch
 from agentorchestra.workspace.agents import AGENT, builtin_agents
 
@@ -148,8 +149,7 @@ class Components:
                 self._take(toolkit, toolkit.tools())
             await self._open_owners()
             await self.registry.refresh()
-            for manager in self.managers:
-                await manager.stock.settle()
+            await settle(self.registry, [manager.stock for manager in self.managers])
 
     async def _open_owners(self) -> None:
         """Open the objects whose methods are tools, where they have something to open."""

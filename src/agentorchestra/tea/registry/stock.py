@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 from agentorchestra.core.errors import UnknownComponentError, UsageError, VersionError
 from agentorchestra.core.ids import sha256_text
@@ -78,11 +78,8 @@ class Stock(Generic[T]):
     def is_settled(self) -> bool:
         return self._settled == (self.registry.count, self.registry.handed)
 
-    async def settle(self) -> None:
-        """Register what is at hand and unknown: it gets its next version by itself, or raises VersionError."""
-        if self.is_settled:
-            return
-        await self._write_given(self._plan_given, self.given)
+    async def _settle(self) -> None:
+        """Take in what is registered by now."""
         for name, component in self.given.items():
             history = self.so_far(name)
             history.at_hand = history.known_as(self.identity(name, component)[0])
@@ -102,18 +99,15 @@ class Stock(Generic[T]):
                     yield from registration(self.kind, history, New(name, part, identity, recipe, "run", alone=True))
 
         await self.registry.refresh()
-        await self._write_given(plan, components)
+        await _write(self.registry, plan, self._recipes(components))
         admissions = {}
         for name, component in components.items():
             version = self.history(name, hidden=True).known_as(self.identity(name, component)[0])
             admissions[name] = self.kind.renamed(component, name, version or self.kind.version_of(component))
         return admissions
 
-    async def _write_given(self, plan: Callable[[], Iterable[Entry]], components: Mapping[str, T]) -> None:
-        if next(iter(plan()), None) is not None:
-            recipes = [self.identity(name, component)[1] for name, component in components.items()]
-            await self.registry.keep({form.text for form in recipes if form is not None and form.text}, at_hand=True)
-            await self.registry.write(plan)
+    def _recipes(self, components: Mapping[str, T]) -> Iterator[Made | None]:
+        return (self.identity(name, component)[1] for name, component in components.items())
 
     def _plan_given(self) -> Iterable[Entry]:
         for name, component in self.given.items():
@@ -308,3 +302,26 @@ class Stock(Generic[T]):
         return mark_evolvable(
             self.kind.variables(part, recipe), self.kind.evolvable(part), builtin=name in self._builtin
         )
+
+
+async def settle(registry: Registry, stocks: Iterable[Stock[Any]]) -> None:
+    """Register what is at hand and unknown, all of it in one write; it gets its next version by itself.
+
+    Raises:
+        VersionError: for a version that is written down and is known with other content.
+    """
+    unsettled = [stock for stock in stocks if not stock.is_settled]
+
+    def plan() -> Iterable[Entry]:
+        return (entry for stock in unsettled for entry in stock._plan_given())
+
+    await _write(registry, plan, (recipe for stock in unsettled for recipe in stock._recipes(stock.given)))
+    for stock in unsettled:
+        await stock._settle()
+
+
+async def _write(registry: Registry, plan: Callable[[], Iterable[Entry]], recipes: Iterator[Made | None]) -> None:
+    """Write what a plan says, after the texts that it may name."""
+    if next(iter(plan()), None) is not None:
+        await registry.keep({form.text for form in recipes if form is not None and form.text}, at_hand=True)
+        await registry.write(plan)
