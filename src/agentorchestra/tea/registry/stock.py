@@ -12,8 +12,8 @@ from agentorchestra.tea.programs.namespaces import within
 from agentorchestra.tea.registry.config import ComponentConfig
 from agentorchestra.tea.registry.entries import New, registration
 from agentorchestra.tea.registry.history import History, Maker, Version, identity_of
-from agentorchestra.tea.registry.kind import Kind, Made, Variable, mark_evolvable
-from agentorchestra.tea.registry.registry import Entry, Registry
+from agentorchestra.tea.registry.kind import Kind, Made, TextVariable, mark_evolvable
+from agentorchestra.tea.registry.registry import Registry, RegistryEntry
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -94,7 +94,7 @@ class Stock(Generic[T]):
     async def admit(self, components: Mapping[str, T]) -> dict[str, T]:
         """Return what is at hand for one run only, under its versions; VersionError for one with other content."""
 
-        def plan() -> Iterable[Entry]:
+        def plan() -> Iterable[RegistryEntry]:
             for name, part in components.items():
                 identity, recipe = self.identity(name, part)
                 history = self.so_far(name)
@@ -109,17 +109,17 @@ class Stock(Generic[T]):
             admissions[name] = self.kind.renamed(component, name, version or self.kind.version_of(component))
         return admissions
 
-    async def _write_given(self, plan: Callable[[], Iterable[Entry]], components: Mapping[str, T]) -> None:
+    async def _write_given(self, plan: Callable[[], Iterable[RegistryEntry]], components: Mapping[str, T]) -> None:
         if next(iter(plan()), None) is not None:
             recipes = [self.identity(name, component)[1] for name, component in components.items()]
             await self.registry.keep({form.text for form in recipes if form is not None and form.text}, at_hand=True)
             await self.registry.write(plan)
 
-    def _plan_given(self) -> Iterable[Entry]:
+    def _plan_given(self) -> Iterable[RegistryEntry]:
         for name, component in self.given.items():
             yield from self._plan_of(name, component)
 
-    def _plan_of(self, name: str, component: T) -> Iterable[Entry]:
+    def _plan_of(self, name: str, component: T) -> Iterable[RegistryEntry]:
         identity, recipe = self.identity(name, component)
         history = self.so_far(name)
         if history.known_as(identity) is not None:
@@ -304,7 +304,7 @@ class Stock(Generic[T]):
             return None
         return Made("", Maker(how="given", base=record.config.content_hash))
 
-    def variables(self, name: str, part: T, recipe: Made | None) -> Sequence[Variable]:
+    def variables(self, name: str, part: T, recipe: Made | None) -> Sequence[TextVariable]:
         return mark_evolvable(
             self.kind.variables(part, recipe), self.kind.evolvable(part), builtin=name in self._builtin
         )
