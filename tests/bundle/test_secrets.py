@@ -14,7 +14,7 @@ from agentorchestra import RunContext, Workspace, tool
 from agentorchestra.core.errors import BundleError
 from agentorchestra.core.settings import ModelProfile
 from agentorchestra.log.bundle.format import CHUNK
-from agentorchestra.log.bundle.secrets import Watch, secret_variables
+from agentorchestra.log.bundle.secrets import SecretScanner, secret_variables
 from agentorchestra.log.store.memory import MemoryStore
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.testing import call, decide
@@ -135,7 +135,7 @@ def test_which_variables_are_secret() -> None:
 
 
 def test_a_watch_looks_for_every_form() -> None:
-    watch = Watch({"KEY": LATER, "TINY": "abc"})
+    watch = SecretScanner({"KEY": LATER, "TINY": "abc"})
     watch.check(b"abc late secret", "here")
     for data in (LATER.encode(), json.dumps(LATER).encode(), LATER.encode("utf-16-be"), LATER.encode("utf-16-le")):
         with pytest.raises(BundleError, match="here holds the value of the secret KEY"):

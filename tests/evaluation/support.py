@@ -16,7 +16,7 @@ from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.settings import ModelProfile, Price, Settings
 from agentorchestra.evaluation.plan import Arm, EvalPlan, keep, make_plan
 from agentorchestra.evaluation.questions import EvalAnswer, EvalQuestion, Judge, Scored, load_set
-from agentorchestra.evaluation.runner import Ending, Progress, Runner
+from agentorchestra.evaluation.runner import Ending, EvaluationProgress, Runner
 from agentorchestra.evaluation.scores import Score, score
 from agentorchestra.testing import ScriptedModel
 from agentorchestra.workspace import Workspace
@@ -186,7 +186,7 @@ class Trial:
         self.data = folder / "data"
         self.price = price
         self.requests: list[tuple[str, str]] = []
-        self.progress: list[Progress] = []
+        self.progress: list[EvaluationProgress] = []
 
     def plan(self, *arms: Arm, set_: str = "local", **fields: Any) -> EvalPlan:
         made = make_plan(load_set(set_, self.data), arms, source=set_, data=str(self.data), name="trial", **fields)

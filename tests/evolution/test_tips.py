@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.agents.distiller import NAME, Material, Report
+from agentorchestra.agents.distiller import NAME, Material, RunReport
 from agentorchestra.core.content import Trust
 from agentorchestra.core.errors import (
     EvolutionError,
@@ -233,7 +233,7 @@ async def test_what_nothing_can_be_learnt_from_is_refused_before_anything_is_ask
 async def test_a_model_that_says_nothing_of_use_is_asked_twice_and_named(tmp_path: Path) -> None:
     useless = ScriptedModel([say("no"), say("still no")], name="reader")
     async with Workspace(tmp_path / "ws", models={"reader": useless}) as ws:
-        report = Report(run="run_x", task="t", status=RunStatus.FAILED)
+        report = RunReport(run="run_x", task="t", status=RunStatus.FAILED)
         options = Material(runs=(report,)).model_dump(mode="json")
         result = await ws.run("Draw tips.", system=NAME, model="reader", options=options)
     assert result.status is RunStatus.FAILED and "gave no tips in the form" in result.report

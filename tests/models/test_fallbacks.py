@@ -14,7 +14,7 @@ from agentorchestra.core.errors import BudgetError, SettingsError
 from agentorchestra.core.messages import ModelResponse
 from agentorchestra.core.settings import ModelProfile, Price, Settings
 from agentorchestra.core.spec import RunResult, RunStatus
-from agentorchestra.models.manager import Gate, ModelManager
+from agentorchestra.models.manager import ModelManager, RateLimiter
 from agentorchestra.testing import LoopbackModelServer, ServerReply, ServerScript, call, decide, http_error, silence
 from agentorchestra.workspace import Workspace
 from tests.support.formats import LoopbackAnthropicServer, LoopbackGoogleServer
@@ -280,7 +280,7 @@ async def test_so_many_requests_at_a_time_over_all_runs(tmp_path: Path) -> None:
 
 
 async def test_a_cancelled_wait_takes_no_place() -> None:
-    gate = Gate(1, None)
+    gate = RateLimiter(1, None)
     async with gate:
         waiting = asyncio.create_task(gate.__aenter__())
         await asyncio.sleep(0)
@@ -292,7 +292,7 @@ async def test_a_cancelled_wait_takes_no_place() -> None:
 
 async def test_so_many_requests_a_minute() -> None:
     """The first sixty of a minute pass at once, the next one waits for its turn."""
-    gate = Gate(None, 60)
+    gate = RateLimiter(None, 60)
     loop = asyncio.get_running_loop()
     began = loop.time()  # a place becomes free each second from now on
     for _ in range(60):

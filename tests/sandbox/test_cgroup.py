@@ -13,8 +13,8 @@ import pytest
 from agentorchestra.cli.commands import doctor
 from agentorchestra.sandbox import Sandbox, SandboxLimits, cgroup
 from agentorchestra.sandbox.base import MIB
-from agentorchestra.sandbox.cgroup import Group, Place, new_group, parent_group
-from agentorchestra.sandbox.driver import Place as DriverPlace
+from agentorchestra.sandbox.cgroup import ControlGroup, Group, new_group, parent_group
+from agentorchestra.sandbox.driver import SupervisorPaths
 from tests.sandbox.support import run
 from tests.support.patience import LONGEST_S
 
@@ -64,7 +64,7 @@ async def test_a_sandbox_has_so_many_processes_without_a_limit_of_its_user(
 
     monkeypatch.setattr("agentorchestra.sandbox.bubblewrap.new_group", noted)
     # As where the kernel counts another number for the user: the supervisor sets none.
-    monkeypatch.setattr("agentorchestra.sandbox.bubblewrap.Place", partial(DriverPlace, own_user=False))
+    monkeypatch.setattr("agentorchestra.sandbox.bubblewrap.SupervisorPaths", partial(SupervisorPaths, own_user=False))
     ran = await run(bubblewrap, FORKS, SandboxLimits(seconds=LONGEST_S, processes=20))
     made = int(ran.stdout)
     assert 0 < made < 30, ran
@@ -78,17 +78,18 @@ async def test_without_groups_the_limit_of_the_user_holds(bubblewrap: Sandbox, m
 
 
 def test_a_process_is_in_one_group_of_version_2_and_in_one_of_each_kind_of_version_1() -> None:
-    one, other = Place(Path("/one"), 2), Place(Path("/other"), 2)
-    group = Group({"memory": Place(Path("/one/x"), 2)})
+    one, other = ControlGroup(Path("/one"), 2), ControlGroup(Path("/other"), 2)
+    group = Group({"memory": ControlGroup(Path("/one/x"), 2)})
     assert group.elsewhere(other) and not group.elsewhere(one)
-    assert not Group({"memory": Place(Path("/one/x"), 1)}).elsewhere(Place(Path("/other"), 1))
-    assert Group({"memory": Place(Path("/a"), 2), "pids": Place(Path("/a"), 2)}).inside(["x"])[3:] == ["/a", "x"]
-    assert Group({"memory": Place(Path("/a"), 1), "pids": Place(Path("/b"), 1)}).inside(["x"])[3:] == ["/a", "/b", "x"]
+    assert not Group({"memory": ControlGroup(Path("/one/x"), 1)}).elsewhere(ControlGroup(Path("/other"), 1))
+    unified, memory, pids = ControlGroup(Path("/a"), 2), ControlGroup(Path("/a"), 1), ControlGroup(Path("/b"), 1)
+    assert Group({"memory": unified, "pids": unified}).inside(["x"])[3:] == ["/a", "x"]
+    assert Group({"memory": memory, "pids": pids}).inside(["x"])[3:] == ["/a", "/b", "x"]
 
 
 @pytest.mark.parametrize("there", [True, False])
 def test_doctor_says_who_holds_the_limits(there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cgroup, "parent_group", lambda _: Place(Path("/x"), 2) if there else None)
+    monkeypatch.setattr(cgroup, "parent_group", lambda _: ControlGroup(Path("/x"), 2) if there else None)
     memory, processes = doctor._limits("bubblewrap")
     if there:
         assert [memory.detail, processes.detail] == ["held by the kernel (control groups, version 2)"] * 2

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentorchestra.sandbox.changes import Changes
+from agentorchestra.sandbox.changes import FolderWatch
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells of changes this way")
 
@@ -54,7 +54,7 @@ def act(folder: Path, chance: random.Random, number: int) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_whatever_is_done_to_a_tree_is_told(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
-    changes = Changes(tmp_path)
+    changes = FolderWatch(tmp_path)
     try:
         assert changes.take() is None  # nothing is known before the first question
         seen = listed(tmp_path)
@@ -72,7 +72,7 @@ def test_whatever_is_done_to_a_tree_is_told(seed: int, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_each_reader_hears_everything_and_lost_news_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    changes = Changes(tmp_path)
+    changes = FolderWatch(tmp_path)
     try:
         assert changes.take("a") is None and changes.take("b") is None
         (tmp_path / "f").write_text("x")

@@ -11,7 +11,7 @@ import pytest
 
 from agentorchestra.core.errors import JobError
 from agentorchestra.environments.terminal.keys import encode_keys
-from agentorchestra.sandbox import Sandbox, SandboxLimits, Seen, Shell, ShellSandbox
+from agentorchestra.sandbox import Sandbox, SandboxLimits, ScreenLook, Shell, ShellSandbox
 from agentorchestra.sandbox.base import MIB
 from tests.support.patience import LONGEST_S
 
@@ -37,7 +37,7 @@ def needs(program: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(shutil.which(program) is None, reason=f"{program} is missing: scripts/setup-system.sh")
 
 
-async def until(shell: Shell, job: int, shows: Callable[[Seen], bool]) -> Seen:
+async def until(shell: Shell, job: int, shows: Callable[[ScreenLook], bool]) -> ScreenLook:
     """Look until something is to be seen."""
     end = asyncio.get_running_loop().time() + LONGEST_S
     while not shows(seen := await shell.look(job, wait_s=0.2)):
@@ -58,7 +58,7 @@ class Person:
     def __init__(self, shell: Shell, job: int) -> None:
         self.shell, self.job = shell, job
 
-    async def sees(self, *texts: str) -> Seen:
+    async def sees(self, *texts: str) -> ScreenLook:
         """A screen with these texts, of a program that waits for input."""
         return await until(
             self.shell, self.job, lambda seen: seen.waits is True and all(one in text(seen) for one in texts)
@@ -67,7 +67,7 @@ class Person:
     async def types(self, *keys: str) -> None:
         await self.shell.look(self.job, keys=encode_keys(keys))
 
-    async def ends(self) -> Seen:
+    async def ends(self) -> ScreenLook:
         return await until(self.shell, self.job, lambda seen: seen.job.state != "running")
 
 
@@ -75,7 +75,7 @@ async def at(shell: Shell, command: str) -> Person:
     return Person(shell, (await shell.start(command, screen=True)).job)
 
 
-def text(seen: Seen) -> str:
+def text(seen: ScreenLook) -> str:
     return "\n".join(seen.picture.lines)
 
 

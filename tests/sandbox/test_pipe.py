@@ -20,7 +20,7 @@ from pydantic import JsonValue
 
 from agentorchestra.sandbox import Program, Ran, Sandbox, SandboxLimits
 from agentorchestra.sandbox import driver as drive
-from agentorchestra.sandbox.driver import Driver, Place, name_problem
+from agentorchestra.sandbox.driver import Driver, SupervisorPaths, name_problem
 from agentorchestra.sandbox.pipe import Launch
 from tests.sandbox.support import run
 from tests.support.examples import examples
@@ -158,7 +158,7 @@ async def lied(*lines: str, stays: bool = False, limits: SandboxLimits = LIMITS)
         script.write("".join(f"{line}\n" for line in lines).encode())
         script.flush()
         command = [sys.executable, "-I", "-S", "-c", LIAR, script.name, "stays" if stays else ""]
-        driver = Driver(Launch(command), program, limits, Place(inputs="", libraries=""), call=host.call)
+        driver = Driver(Launch(command), program, limits, SupervisorPaths(inputs="", libraries=""), call=host.call)
         return await driver.run(), host
 
 
@@ -183,7 +183,7 @@ async def test_what_a_program_over_its_limits_had_printed_is_kept() -> None:
     limits = replace(LIMITS, memory_bytes=200 << 20)
     program = Program("python", "", tools=("ok",))
     launch = Launch([sys.executable, "-I", "-S", "-c", SLOW])
-    driver = Driver(launch, program, limits, Place("", ""), call=host.call)
+    driver = Driver(launch, program, limits, SupervisorPaths("", ""), call=host.call)
     ran = await driver.run()
     assert (ran.ending, ran.stdout) == ("memory", "last words") and "MiB of memory" in ran.detail
     assert host.got == []

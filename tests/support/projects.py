@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agentorchestra.core.spec import Project
-from agentorchestra.workspace.changes import Change, Changes, File
+from agentorchestra.workspace.changes import Changes, File, FileChange
 
 
 def git(folder: Path, *words: str) -> str:
@@ -60,5 +60,5 @@ def changes(folder: Path, *files: tuple[str, str | bytes | None, str | bytes | N
     head = git(folder, "rev-parse", "HEAD") if (folder / ".git").is_dir() else ""
     project = Project(path=str(folder.resolve()), began="", head=head, repository=bool(head))
     folders = {str(one.relative_to(folder)) for one in folder.rglob("*") if one.is_dir()}
-    found = tuple(Change(path, state(old), state(new)) for path, old, new in files)
+    found = tuple(FileChange(path, state(old), state(new)) for path, old, new in files)
     return Changes(project, found, folders=frozenset(folders))

@@ -15,7 +15,7 @@ from agentorchestra.core.events import EffectStarted
 from agentorchestra.core.messages import ModelRequest, ModelResponse, ToolSchema
 from agentorchestra.core.query import LogQuery
 from agentorchestra.core.settings import ModelProfile, Settings
-from agentorchestra.tea.calling.tool import Tool, Traits, tool_from_schema
+from agentorchestra.tea.calling.tool import Tool, ToolTraits, tool_from_schema
 from agentorchestra.testing import LoopbackModelServer, ScriptedModel, call, decide, say
 
 THINGS = ("ferry", "invoice", "meadow", "lantern", "compass", "harbour", "quarry", "violin", "glacier", "orchard")
@@ -39,7 +39,7 @@ def _tool(name: str, description: str, *, trust: Trust = Trust.SYSTEM, origin: s
         effect="pure",
         source=name,
         trust=trust,
-        traits=Traits(origin=origin, thread=False),
+        traits=ToolTraits(origin=origin, thread=False),
     )
 
 

@@ -14,7 +14,7 @@ from agentorchestra.core.errors import ModelError
 from agentorchestra.core.events import EffectStarted
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.settings import ModelProfile, Settings
-from agentorchestra.tea.calling.tool import Tool, Traits, tool, tool_from_schema
+from agentorchestra.tea.calling.tool import Tool, ToolTraits, tool, tool_from_schema
 from agentorchestra.tea.retrieval import index as retrieval
 from agentorchestra.tea.retrieval.finder import KeptVectors
 from agentorchestra.tea.retrieval.index import Described
@@ -196,7 +196,7 @@ class Harbour:
 
     def tools(self) -> Sequence[Tool[..., Any]]:
         schema = ToolSchema(name="far", description="Far away.", parameters={"type": "object", "properties": {}})
-        return [tool_from_schema(open_door, schema, traits=Traits(origin="mcp:harbour"), trust=Trust.SYSTEM)]
+        return [tool_from_schema(open_door, schema, traits=ToolTraits(origin="mcp:harbour"), trust=Trust.SYSTEM)]
 
     async def close(self) -> None:
         pass

@@ -23,7 +23,7 @@ from agentorchestra.environments.project import survey
 from agentorchestra.log.folders import MAIN, world_folder
 from agentorchestra.testing import ScriptedModel, call
 from agentorchestra.workspace import Workspace
-from agentorchestra.workspace.changes import Change, apply, check_branch, commit
+from agentorchestra.workspace.changes import FileChange, apply, check_branch, commit
 from tests.environments.gits import SANDBOX
 from tests.support.projects import changes, files_below, git, repository, state, write
 
@@ -329,7 +329,7 @@ def test_files_and_folders_change_places_and_modes_stay(tmp_path: Path) -> None:
         ("folder/x", "1", None),
         ("folder/y/z", "1", None),
     )
-    made = made._replace(files=(*made.files, Change("kept", state("1"), state("2", runs=True))))
+    made = made._replace(files=(*made.files, FileChange("kept", state("1"), state("2", runs=True))))
     assert apply(made, tmp_path / "run").written == 6
     assert files_below(user) == {"file/now/folder": b"2", "folder": b"2", "kept": b"2"}
     assert (user / "kept").stat().st_mode & 0o777 == 0o750

@@ -28,7 +28,7 @@ from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.signatures import schema_problems
-from agentorchestra.tea.calling.tool import Tool, Traits, tool_from_schema
+from agentorchestra.tea.calling.tool import Tool, ToolTraits, tool_from_schema
 
 DELEGATE = "delegate_task"
 CHILD, REVIEWER = "child", "reviewer"  # roles whose models can be chosen (002, table 3)
@@ -59,7 +59,7 @@ class DelegateTask:
 
         # The names in the schema are trusted as far as a server whose tools are among them.
         trust = lowest(Trust.SYSTEM, *(tool.schema.trust for name in self.tools if (tool := self.kit.tools.get(name))))
-        rest: dict[str, Any] = {"takes_context": True, "traits": Traits(delegates=True), "trust": trust}
+        rest: dict[str, Any] = {"takes_context": True, "traits": ToolTraits(delegates=True), "trust": trust}
         return tool_from_schema(self._delegate, schema, effect="composite", check=check, **rest)
 
     def _schema(self) -> ToolSchema:

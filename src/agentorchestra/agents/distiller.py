@@ -37,7 +37,7 @@ class Line(BaseModel, frozen=True, extra="forbid"):
     text: str
 
 
-class Report(BaseModel, frozen=True, extra="forbid"):
+class RunReport(BaseModel, frozen=True, extra="forbid"):
     """A recorded run."""
 
     run: str  # its id
@@ -57,7 +57,7 @@ class Report(BaseModel, frozen=True, extra="forbid"):
 class Material(BaseModel, frozen=True, extra="forbid"):
     """The options of a run of the distiller: runs, and what was retired before and is not to be proposed again."""
 
-    runs: tuple[Report, ...]
+    runs: tuple[RunReport, ...]
     retired: tuple[str, ...] = ()
 
 
@@ -171,9 +171,9 @@ def _entry_blocks(entries: Sequence[Entry]) -> list[TextBlock]:
     ]
 
 
-def _evidence(places: Sequence[Any], material: Material) -> tuple[list[Report], tuple[str, ...]]:
+def _evidence(places: Sequence[Any], material: Material) -> tuple[list[RunReport], tuple[str, ...]]:
     """Return the runs that places such as `2.5` are of, and the keys there; places that there are not count nothing."""
-    runs: list[Report] = []
+    runs: list[RunReport] = []
     texts: list[str] = []
     for place in places:
         run, _, line = str(place).strip(" []").partition(".")

@@ -18,7 +18,7 @@ import click
 from agentorchestra.cli.entry import CANCELLED, Interrupted, OneLine, Unfinished
 from agentorchestra.cli.output import command, say
 from agentorchestra.cli.terminal import TerminalAsker
-from agentorchestra.cli.view.live import Display, LiveDisplay, PlainDisplay, is_terminal, live_here
+from agentorchestra.cli.view.live import LiveDisplay, PlainDisplay, RunDisplay, is_terminal, live_here
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import FencedError, UsageError
 from agentorchestra.core.spec import RunResult, RunStatus
@@ -180,7 +180,7 @@ async def drive(
         raise Unfinished(run_id, f"to go on: {command('resume', run_id, folder)}") from exc
 
 
-async def _display(workspace: Workspace[Any], run_id: str, *, talk: bool) -> Display:
+async def _display(workspace: Workspace[Any], run_id: str, *, talk: bool) -> RunDisplay:
     """Return the live picture at a terminal, else a display that prints lines."""
     if live_here() and not talk:
         return LiveDisplay(workspace, run_id)

@@ -28,7 +28,7 @@ FIRST_DAY = ("setup", "models", "chat", "run", "show", "resume")
 """The commands that stand on top, above the groups."""
 
 
-class Entry(NamedTuple):
+class _Entry(NamedTuple):
     """The group of a command, where it lives, and its line in the list of commands."""
 
     group: str
@@ -37,65 +37,67 @@ class Entry(NamedTuple):
     summary: str
 
 
-COMMANDS: dict[str, Entry] = {
-    "run": Entry(WORK, "run", "run", "Run a task and print the answer."),
-    "code": Entry(WORK, "code", "code", "Let an agent work on a copy of a folder, and bring back what it changed."),
-    "apply": Entry(WORK, "code", "apply", "Bring what a run changed in its copy of a folder into that folder."),
-    "chat": Entry(WORK, "chat", "chat", "Talk with agents: a conversation of several turns at the terminal."),
-    "debate": Entry(WORK, "debate", "debate", "Let experts debate a topic, and conclude."),
-    "show": Entry(WORK, "show", "show", "Show what a run did, found and cost."),
-    "files": Entry(WORK, "files", "files", "List the files that a run made, or save them."),
-    "resume": Entry(WORK, "resume", "resume", "Go on with a run that stopped before its end."),
-    "answer": Entry(WORK, "answer", "answer", "Answer a question a run waits for, and go on with it."),
-    "approve": Entry(WORK, "answer", "approve", "Allow what a run asks permission for, and go on with it."),
-    "deny": Entry(WORK, "answer", "deny", "Refuse what a run asks permission for, and go on with it."),
-    "tell": Entry(WORK, "control", "tell", "Add to the task of a run; it is read at the next step."),
-    "runs": Entry(RUNS, "runs", "runs", "List the runs of the workspace, newest first."),
-    "tail": Entry(RUNS, "tail", "tail", "Follow a run that another process drives."),
-    "cost": Entry(RUNS, "cost", "cost", "Add up what runs cost."),
-    "log": Entry(RUNS, "log", "log", "Print events of the log, by session, task, record and index."),
-    "replay": Entry(RUNS, "replay", "replay", "Check that today's code and prompts repeat a recorded run."),
-    "fork": Entry(RUNS, "fork", "fork", "Go on from any event of a run, with another model or prompt."),
-    "compare": Entry(RUNS, "compare", "compare", "Show where two runs first differ, and how each goes on."),
-    "policy": Entry(
+COMMANDS: dict[str, _Entry] = {
+    "run": _Entry(WORK, "run", "run", "Run a task and print the answer."),
+    "code": _Entry(WORK, "code", "code", "Let an agent work on a copy of a folder, and bring back what it changed."),
+    "apply": _Entry(WORK, "code", "apply", "Bring what a run changed in its copy of a folder into that folder."),
+    "chat": _Entry(WORK, "chat", "chat", "Talk with agents: a conversation of several turns at the terminal."),
+    "debate": _Entry(WORK, "debate", "debate", "Let experts debate a topic, and conclude."),
+    "show": _Entry(WORK, "show", "show", "Show what a run did, found and cost."),
+    "files": _Entry(WORK, "files", "files", "List the files that a run made, or save them."),
+    "resume": _Entry(WORK, "resume", "resume", "Go on with a run that stopped before its end."),
+    "answer": _Entry(WORK, "answer", "answer", "Answer a question a run waits for, and go on with it."),
+    "approve": _Entry(WORK, "answer", "approve", "Allow what a run asks permission for, and go on with it."),
+    "deny": _Entry(WORK, "answer", "deny", "Refuse what a run asks permission for, and go on with it."),
+    "tell": _Entry(WORK, "control", "tell", "Add to the task of a run; it is read at the next step."),
+    "runs": _Entry(RUNS, "runs", "runs", "List the runs of the workspace, newest first."),
+    "tail": _Entry(RUNS, "tail", "tail", "Follow a run that another process drives."),
+    "cost": _Entry(RUNS, "cost", "cost", "Add up what runs cost."),
+    "log": _Entry(RUNS, "log", "log", "Print events of the log, by session, task, record and index."),
+    "replay": _Entry(RUNS, "replay", "replay", "Check that today's code and prompts repeat a recorded run."),
+    "fork": _Entry(RUNS, "fork", "fork", "Go on from any event of a run, with another model or prompt."),
+    "compare": _Entry(RUNS, "compare", "compare", "Show where two runs first differ, and how each goes on."),
+    "policy": _Entry(
         RUNS, "policy", "group", "Try another policy on recorded runs; probe what followed untrusted words."
     ),
-    "pause": Entry(RUNS, "control", "pause", "Stop a run before its next step; resume goes on."),
-    "cancel": Entry(RUNS, "control", "cancel", "Stop a run, wherever it is driven."),
-    "export": Entry(RUNS, "transfer", "export", "Write a run into one file that another machine can import."),
-    "import": Entry(RUNS, "transfer", "import_", "Take a run that another machine exported into this workspace."),
-    "eval": Entry(
+    "pause": _Entry(RUNS, "control", "pause", "Stop a run before its next step; resume goes on."),
+    "cancel": _Entry(RUNS, "control", "cancel", "Stop a run, wherever it is driven."),
+    "export": _Entry(RUNS, "transfer", "export", "Write a run into one file that another machine can import."),
+    "import": _Entry(RUNS, "transfer", "import_", "Take a run that another machine exported into this workspace."),
+    "eval": _Entry(
         IMPROVE, "evaluation", "group", "Ask questions with true answers of several systems, and compare them."
     ),
-    "evolve": Entry(IMPROVE, "evolution", "group", "Improve prompts and tools from their runs, on evidence."),
-    "components": Entry(
+    "evolve": _Entry(IMPROVE, "evolution", "group", "Improve prompts and tools from their runs, on evidence."),
+    "components": _Entry(
         IMPROVE,
         "components.group",
         "components",
         "Find, compare, restore and carry tools, environments, agents, prompts, memories.",
     ),
-    "tools": Entry(IMPROVE, "components.group", "tools", "The commands of components, for tools."),
-    "environments": Entry(IMPROVE, "components.group", "environments", "The commands of components, for environments."),
-    "agents": Entry(IMPROVE, "components.group", "agents", "The commands of components, for agents."),
-    "prompts": Entry(IMPROVE, "components.group", "prompts", "The commands of components, for prompts."),
-    "memories": Entry(
+    "tools": _Entry(IMPROVE, "components.group", "tools", "The commands of components, for tools."),
+    "environments": _Entry(
+        IMPROVE, "components.group", "environments", "The commands of components, for environments."
+    ),
+    "agents": _Entry(IMPROVE, "components.group", "agents", "The commands of components, for agents."),
+    "prompts": _Entry(IMPROVE, "components.group", "prompts", "The commands of components, for prompts."),
+    "memories": _Entry(
         IMPROVE, "components.group", "memories", "What is remembered; the commands of components, for memory systems."
     ),
-    "new": Entry(IMPROVE, "new", "new", "Write a tool, an agent or a system to begin with, and its test."),
-    "serve": Entry(SERVE, "serve", "serve", "Answer HTTP requests: submit, status, events, answers."),
-    "schedule": Entry(SERVE, "schedule", "schedule", "Run tasks at the times of a cron expression."),
-    "submit": Entry(SERVE, "cluster", "submit", "Queue a task for the workers of a database."),
-    "worker": Entry(SERVE, "cluster", "worker", "Drive queued runs, on any number of machines."),
-    "status": Entry(SERVE, "cluster", "status", "Show the workers, the queue and the runs of a database."),
-    "setup": Entry(WORKSPACE, "setup", "setup", "Choose a model, keep its key, and write the settings."),
-    "models": Entry(WORKSPACE, "models", "models", "List the models that are configured, and ask them."),
-    "doctor": Entry(WORKSPACE, "doctor", "doctor", "Check this installation and the workspace."),
-    "presets": Entry(WORKSPACE, "presets", "presets", "List the presets of the papers, and what they set."),
-    "gc": Entry(WORKSPACE, "gc", "gc", "Delete old runs, and what nothing refers to any more."),
-    "backup": Entry(WORKSPACE, "backup", "backup", "Copy the workspace, also while runs go on."),
-    "browser": Entry(WORKSPACE, "browser", "browser", "Open the browser by hand, as an agent has it."),
-    "sandbox": Entry(WORKSPACE, "sandbox", "sandbox", "Try the sandbox for code that models write."),
-    "completion": Entry(WORKSPACE, "completion", "completion", "Let your shell complete commands and runs."),
+    "new": _Entry(IMPROVE, "new", "new", "Write a tool, an agent or a system to begin with, and its test."),
+    "serve": _Entry(SERVE, "serve", "serve", "Answer HTTP requests: submit, status, events, answers."),
+    "schedule": _Entry(SERVE, "schedule", "schedule", "Run tasks at the times of a cron expression."),
+    "submit": _Entry(SERVE, "cluster", "submit", "Queue a task for the workers of a database."),
+    "worker": _Entry(SERVE, "cluster", "worker", "Drive queued runs, on any number of machines."),
+    "status": _Entry(SERVE, "cluster", "status", "Show the workers, the queue and the runs of a database."),
+    "setup": _Entry(WORKSPACE, "setup", "setup", "Choose a model, keep its key, and write the settings."),
+    "models": _Entry(WORKSPACE, "models", "models", "List the models that are configured, and ask them."),
+    "doctor": _Entry(WORKSPACE, "doctor", "doctor", "Check this installation and the workspace."),
+    "presets": _Entry(WORKSPACE, "presets", "presets", "List the presets of the papers, and what they set."),
+    "gc": _Entry(WORKSPACE, "gc", "gc", "Delete old runs, and what nothing refers to any more."),
+    "backup": _Entry(WORKSPACE, "backup", "backup", "Copy the workspace, also while runs go on."),
+    "browser": _Entry(WORKSPACE, "browser", "browser", "Open the browser by hand, as an agent has it."),
+    "sandbox": _Entry(WORKSPACE, "sandbox", "sandbox", "Try the sandbox for code that models write."),
+    "completion": _Entry(WORKSPACE, "completion", "completion", "Let your shell complete commands and runs."),
 }
 
 SYNONYMS: dict[str, tuple[str, ...]] = {

@@ -33,7 +33,7 @@ MOST_LINES = 1000
 _OUT_OF_BUDGET = (RunStatus.BUDGET_EXHAUSTED, RunStatus.TIMED_OUT)
 
 
-class Landing(NamedTuple):
+class ApplyOptions(NamedTuple):
     """What is to become of the changes: `apply` without a question, or a commit as `branch`."""
 
     apply: bool = False
@@ -56,7 +56,7 @@ def landing_options(function: F) -> F:
     def with_landing(*args: Any, apply: bool, branch: str | None, **values: Any) -> Any:
         if apply and branch is not None:
             raise click.UsageError("--apply and --branch exclude each other; give one of them")
-        return function(*args, landing=Landing(apply, branch), **values)
+        return function(*args, landing=ApplyOptions(apply, branch), **values)
 
     apply_option = click.option(
         "--apply", is_flag=True, help="Bring the changes into DIR without a question, if all went well."
@@ -91,7 +91,7 @@ def exit_code_of_code(result: RunResult) -> int:
 async def finish(
     workspace: Workspace[Any],
     result: RunResult,
-    landing: Landing,
+    landing: ApplyOptions,
     folder: Path,
     out: Out,
     *,
@@ -136,7 +136,7 @@ class _Landed(NamedTuple):
 
 
 async def _land(
-    workspace: Workspace[Any], result: RunResult, landing: Landing, folder: Path, place: Path, *, ask: bool
+    workspace: Workspace[Any], result: RunResult, landing: ApplyOptions, folder: Path, place: Path, *, ask: bool
 ) -> _Landed:
     from agentorchestra.core.errors import ProjectError
 

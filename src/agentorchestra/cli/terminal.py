@@ -10,7 +10,7 @@ import textwrap
 from typing import Any
 
 from agentorchestra.cli.output import argument_lines, clean, say
-from agentorchestra.cli.view.live import Display
+from agentorchestra.cli.view.live import RunDisplay
 from agentorchestra.core.spec import Question
 from agentorchestra.workspace import Workspace
 
@@ -26,7 +26,7 @@ class TerminalAsker:
 
     by = "terminal"
 
-    def __init__(self, workspace: Workspace[Any], run_id: str, display: Display | None = None) -> None:
+    def __init__(self, workspace: Workspace[Any], run_id: str, display: RunDisplay | None = None) -> None:
         self._workspace = workspace
         self._run = run_id
         self._display = display

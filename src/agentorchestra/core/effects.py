@@ -88,7 +88,7 @@ OF_AGENTS = frozenset({EffectKind.INVOKE_AGENT, EffectKind.SPAWN})
 """Kinds whose own usage is what an agent cost besides its effects: what a program asked elsewhere."""
 
 FINISH = "finish"
-"""Purpose of the call by which an agent ends its work: of a tool that is marked so (`Traits.finishes`)."""
+"""Purpose of the call by which an agent ends its work: of a tool that is marked so (`ToolTraits.finishes`)."""
 
 DELEGATION = "delegation"
 """The purpose of a call of a tool that hands work to an agent: of rivals the winner alone makes it."""

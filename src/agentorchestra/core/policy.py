@@ -143,7 +143,7 @@ class Separable(Protocol):
 
 
 @runtime_checkable
-class Planning(Protocol):
+class PlanningPolicy(Protocol):
     """A policy that judges some effects by a plan: the door has one made before it asks about these."""
 
     def wants_plan(self, effect: Effect, view: PolicyView) -> bool:

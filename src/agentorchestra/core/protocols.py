@@ -318,7 +318,7 @@ class RunRecord(RunHead, frozen=True):
     accepted: datetime | None = None  # when a server took it on; None for a run that somebody else drives
 
 
-class Job(BaseModel, frozen=True):
+class RunJob(BaseModel, frozen=True):
     """A row of `jobs`: who drives the run, under which epoch, until when (the store's time)."""
 
     run: str
@@ -493,7 +493,7 @@ class Store(Protocol):
     async def waiting(self, only: Sequence[str] | None = None) -> list[tuple[Event, bool]]:
         """Return the last `run_ended` of each waiting run, and whether events came after it; `only`: 1000 at most."""
 
-    async def job(self, run: str) -> Job | None:
+    async def job(self, run: str) -> RunJob | None:
         """Return who drives the run."""
 
     async def claim(self, run: str, owner: Owner, *, lease_s: float, expect_epoch: int | None = None) -> int | None:

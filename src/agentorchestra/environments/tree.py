@@ -32,7 +32,7 @@ from agentorchestra.environments.manifest import (
     read_file,
     shown_size,
 )
-from agentorchestra.sandbox.changes import WORTH, Changes
+from agentorchestra.sandbox.changes import WORTH, FolderWatch
 
 # Contents that are kept, or fetched, at the same time; bytes of them together (a larger one is alone).
 _AT_ONCE, _BYTES_AT_ONCE = 256, 64 << 20
@@ -72,7 +72,7 @@ class Tree:
     ) -> None:
         self.root, self.limits = root, limits
         self._ctx, self._apart, self._layer, self._watched = ctx, apart, layer, watch
-        self._changes = Changes(root)
+        self._changes = FolderWatch(root)
         self._listings: dict[str, _Listing] = {}
         self._known: dict[str, tuple[Mark, str]] = {}
         self._begun: dict[str, FolderEntry] = {}  # files as they were copied, until they were looked at once

@@ -36,7 +36,7 @@ from agentorchestra.evaluation.report import markdown
 from agentorchestra.evaluation.results import VALID, outcome, report_tables
 from agentorchestra.evaluation.runner import REFUSALS, found_runs
 from agentorchestra.evaluation.scores import SCORES, Score, has_scores, judge_runs, kept_scores
-from agentorchestra.log.bundle.secrets import Watch, secret_variables
+from agentorchestra.log.bundle.secrets import SecretScanner, secret_variables
 from agentorchestra.workspace import Workspace
 
 KIND = "agentorchestra evaluation"
@@ -58,7 +58,7 @@ async def write_bundle(workspace: Workspace[Any], plan: EvalPlan, path: Path) ->
     """
     runs = {head.id for head in (await found_runs(workspace, plan)).values()}
     runs |= {*(await judge_runs(workspace, plan)).values()}
-    watch, texts = Watch(secret_variables(workspace.own.environ)), await _texts(workspace, plan)
+    watch, texts = SecretScanner(secret_variables(workspace.own.environ)), await _texts(workspace, plan)
     for name, text in texts.items():
         watch.check(text.encode(), f"its {name}")
     try:

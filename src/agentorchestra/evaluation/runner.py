@@ -38,7 +38,7 @@ Place = tuple[str, str, int, int]  # question, arm, repeat, attempt
 
 
 @dataclass(frozen=True)
-class Progress:
+class EvaluationProgress:
     """How far an evaluation is, each time a run ended."""
 
     # `done`, `total`: answered places (question, arm, repeat), and all that can be asked; questions that give tips
@@ -118,7 +118,7 @@ class Runner:
         # machine has a workspace of its own.
         workspaces: Workspaces = arm_workspace,
         at_once: int = 4,  # runs at the same time; one where later questions reuse what earlier ones made
-        progress: Callable[[Progress], None] | None = None,  # is told of every run that ended
+        progress: Callable[[EvaluationProgress], None] | None = None,  # is told of every run that ended
         again: bool = False,  # whether runs that failed are tried again
     ) -> None:
         self._folder, self._plan, self._questions, self._workspaces = folder, plan, questions.by_id, workspaces
@@ -348,7 +348,7 @@ class Runner:
         total = (len(plan.ids) - len(self._missing)) * len(plan.arms) * plan.repeats + len(plan.tips)
         run_s = (time.monotonic() - self._began) / max(1, self._asked)
         self._progress(
-            Progress(
+            EvaluationProgress(
                 done=len(self._settled),
                 total=total,
                 failed=self._failed,

@@ -41,7 +41,7 @@ from agentorchestra.evolution.record import (
     rounds,
 )
 from agentorchestra.tea.registry.entries import By
-from agentorchestra.tea.registry.kind import Variable
+from agentorchestra.tea.registry.kind import TextVariable
 from agentorchestra.workspace import Workspace
 
 CURRENT, CANDIDATE = "current", "candidate"  # the arms of an evolution's evaluations
@@ -192,9 +192,9 @@ class Evolver:
 
     async def _variables(
         self, workspace: Workspace[Any], versions: Mapping[str, str] | None = None
-    ) -> dict[str, Variable]:
+    ) -> dict[str, TextVariable]:
         """Return the variables that may change, by place; refuse subjects and variables that there are not."""
-        by_place: dict[str, Variable] = {}
+        by_place: dict[str, TextVariable] = {}
         for subject in self._evolution.subjects:
             manager, name = manager_of(workspace, subject)
             variables = await manager.vars(name, versions[subject] if versions else None)

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from agentorchestra.agents.optimiser.evidence import Past
 from agentorchestra.core.errors import EvolutionError
-from agentorchestra.tea.registry.kind import Variable
+from agentorchestra.tea.registry.kind import TextVariable
 from agentorchestra.workspace import Workspace
 
 
@@ -48,7 +48,7 @@ class Trial:
 @dataclass(frozen=True)
 class Improvement:
     workspace: Workspace[Any]  # open; its requests are runs there
-    variables: Mapping[str, Variable]  # those that may change, by place (`prompt:react/template`)
+    variables: Mapping[str, TextVariable]  # those that may change, by place (`prompt:react/template`)
     trials: Sequence[Trial]  # the training questions of this round with the current texts
     # answers some of these questions (their ids) with other texts, by place; what that costs counts
     evaluate: Callable[[Mapping[str, str], Sequence[str]], Awaitable[Sequence[Trial]]]

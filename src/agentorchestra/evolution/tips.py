@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from agentorchestra.agents.distiller import NAME, Line, Material, Report, Tip
+from agentorchestra.agents.distiller import NAME, Line, Material, RunReport, Tip
 from agentorchestra.agents.trace import trace_of
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.content import Trust, lowest
@@ -72,7 +72,7 @@ async def distil(
     return [Tip.model_validate(entry) for entry in result.output_value["tips"]]
 
 
-async def _reports(workspace: Workspace[Any], runs: list[str], scores: Mapping[str, float | None]) -> list[Report]:
+async def _reports(workspace: Workspace[Any], runs: list[str], scores: Mapping[str, float | None]) -> list[RunReport]:
     """Return what the distiller reads of runs; refuse what nothing can be learnt from."""
     if len(runs) > MOST_RUNS:
         raise EvolutionError(f"{len(runs)} runs are to be read, and at most {MOST_RUNS} are at a time; name fewer")
@@ -88,7 +88,7 @@ async def _reports(workspace: Workspace[Any], runs: list[str], scores: Mapping[s
         trace = trace_of(ledger, branch)
         lines = [Line(key=key, text=text) for key, text in zip(trace.keys, trace.lines, strict=True) if key]
         trust = lowest(Trust.AGENT, trace.trust)
-        report = Report(
+        report = RunReport(
             run=run_id,
             task=task,
             status=result.status,

@@ -25,7 +25,7 @@ _SHORT = 200
 _DIFF_LINES = 24
 
 
-class Step(BaseModel, frozen=True):
+class ComparedStep(BaseModel, frozen=True):
     """An effect of one of the runs, in short."""
 
     key: str
@@ -53,7 +53,7 @@ class Side(BaseModel, frozen=True):
     system: str
     answer: str = ""
     usage: Usage = Usage()  # what it paid itself: nothing for what a fork shares with its parent
-    continuation: tuple[Step, ...] = ()  # from the first difference on, in the order in which the effects ended
+    continuation: tuple[ComparedStep, ...] = ()  # from the first difference on, in the order in which the effects ended
 
 
 class Comparison(BaseModel, frozen=True):
@@ -102,14 +102,14 @@ class _Log:
             continuation=() if key is None else tuple(self._beyond(common)),
         )
 
-    def _beyond(self, common: frozenset[EffectKey]) -> Iterator[Step]:
+    def _beyond(self, common: frozenset[EffectKey]) -> Iterator[ComparedStep]:
         """Yield what it did after the runs parted, without composites that have not ended."""
         for key in _keys(self.ledger):
             record = self.ledger.records[key]
             if key not in common and (record.outcome is not None or record.mode is not Mode.COMPOSITE):
                 yield self.step(key)
 
-    def step(self, key: EffectKey) -> Step:
+    def step(self, key: EffectKey) -> ComparedStep:
         record = self.ledger.records[key]
         effect = record.effect
         name = str(effect.get("component", "")).rpartition("@")[0]
@@ -122,7 +122,7 @@ class _Log:
                 reply = outcome.response
                 calls = ", ".join(f"{c.name}({_short(c.arguments)})" for c in reply.tool_calls)
                 result = " ".join(part for part in (reply.text, calls) if part)
-        return Step(
+        return ComparedStep(
             key=str(key),
             what=f"{effect.get('kind')} {name}",
             asked=_short(arguments) if arguments else "",

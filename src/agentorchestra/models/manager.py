@@ -36,7 +36,7 @@ REST_S = 60.0
 """How long a model that failed is asked last, where it has fallbacks: a silent one would cost every step its time."""
 
 
-class Gate:
+class RateLimiter:
     """Lets requests of one model through: so many at a time, so many a minute; None for any number."""
 
     def __init__(self, concurrency: int | None, per_minute: float | None) -> None:
@@ -89,7 +89,7 @@ class ModelManager:
         self._environ = environ
         self._extra: dict[str, ModelClient] = dict(extra or {})
         self._clients: dict[str, ModelClient] = {}
-        self._gates: dict[str, Gate] = {}
+        self._gates: dict[str, RateLimiter] = {}
         self._resting: dict[str, float] = {}
 
     def overlay(self, client: ModelClient) -> ModelManager:
@@ -150,7 +150,7 @@ class ModelManager:
         """Wait until a request of a model may begin, by the limits over all runs; it ends with the block."""
         if name not in self._gates:
             profile = self.client(name).profile
-            self._gates[name] = Gate(profile.concurrency, profile.requests_per_minute)
+            self._gates[name] = RateLimiter(profile.concurrency, profile.requests_per_minute)
         async with self._gates[name]:
             if self.everywhere is None:
                 yield

@@ -16,7 +16,7 @@ import psutil
 from agentorchestra.core.clock import Clock, SystemClock
 from agentorchestra.core.errors import FencedError, LeaseError, StoreError
 from agentorchestra.core.events import CancelRequested, new_event
-from agentorchestra.core.protocols import Job, Owner, Store
+from agentorchestra.core.protocols import Owner, RunJob, Store
 from agentorchestra.log.store.machine import place, since_boot, wall
 from agentorchestra.runtime.part import Elsewhere
 from agentorchestra.runtime.run import Run, wait_for
@@ -254,6 +254,6 @@ class LocalEngine:
             job.task.cancel()
 
 
-def _driven_elsewhere(run: str, job: Job | None) -> str:
+def _driven_elsewhere(run: str, job: RunJob | None) -> str:
     owner = f" ({job.owner.host}, pid {job.owner.pid})" if job is not None and job.owner is not None else ""
     return f"run {run} is being driven by another process{owner}; it goes on there: `agentorchestra show {run}`"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentorchestra.core.effects import Effect
 from agentorchestra.core.ids import EffectKey
-from agentorchestra.core.policy import PLAN, Plan, Planning, PolicyView
+from agentorchestra.core.policy import PLAN, Plan, PlanningPolicy, PolicyView
 from agentorchestra.runtime.branch import Branch
 from agentorchestra.runtime.run import Run
 from agentorchestra.trust.plan import plan_branch, read_plan
@@ -18,7 +18,7 @@ async def with_plan(branch: Branch, effect: Effect, view: PolicyView) -> PolicyV
     view = view.model_copy(update={"trusted": branch.seen.trusted_values})
     build = run.services.plan_effect
     off = run.manifest.policy_plan == "off" or build is None or branch.apart or effect.purpose == PLAN
-    if off or not isinstance(run.policy, Planning) or not run.policy.wants_plan(effect, view):
+    if off or not isinstance(run.policy, PlanningPolicy) or not run.policy.wants_plan(effect, view):
         return view
     async with run.planning:  # of several at the same time, one asks
         await _ask(branch)

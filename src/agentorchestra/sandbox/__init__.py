@@ -1,7 +1,7 @@
 """Sandboxes for code that a model wrote: one interface, several backends."""
 
 from agentorchestra.sandbox.base import POSITIONAL, HostCall, Program, Ran, Sandbox, SandboxLimits
-from agentorchestra.sandbox.shell import Job, Picture, Seen, Shell, ShellRan, ShellSandbox, ShellState
+from agentorchestra.sandbox.shell import Job, Picture, ScreenLook, Shell, ShellRan, ShellSandbox, ShellState
 
 __all__ = [
     "POSITIONAL",
@@ -12,7 +12,7 @@ __all__ = [
     "Ran",
     "Sandbox",
     "SandboxLimits",
-    "Seen",
+    "ScreenLook",
     "Shell",
     "ShellRan",
     "ShellSandbox",

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agentorchestra.sandbox._state import restoring
     from agentorchestra.sandbox._supervisor import CHUNK, Output, child_setup, encoded
-    from agentorchestra.sandbox._terminal import Terminal
+    from agentorchestra.sandbox._terminal import PseudoTerminal
 else:  # inside there is nothing but the files beside this one
     from _state import restoring
     from _supervisor import CHUNK, Output, child_setup, encoded
-    from _terminal import Terminal
+    from _terminal import PseudoTerminal
 
 RUNNING_JOBS = 32
 ENDED_JOBS = 32
@@ -39,14 +39,14 @@ def kill_group(group: int, number: int) -> None:
         os.killpg(group, number)
 
 
-class Job:
+class ShellJob:
     """Something in the background: started as such, or left by a command."""
 
     def __init__(self, number: int, text: str, group: int, log: Output, child: subprocess.Popen[bytes] | None) -> None:
         self.number, self.text, self.group, self.log, self.child = number, text, group, log, child
         self.reader = -1
         self.script = ""
-        self.terminal: Terminal | None = None
+        self.terminal: PseudoTerminal | None = None
         self.flooded = False
         self.code: int | None = None
         self.over = False
@@ -77,7 +77,7 @@ class Job:
         }
 
 
-class Jobs:
+class ShellJobs:
     """All of them, by number; `place` is a folder for their scripts, `watch` where their outputs are waited for."""
 
     def __init__(
@@ -85,7 +85,7 @@ class Jobs:
     ) -> None:
         self.start, self.limits, self.work, self.place = start, start["limits"], work, place
         self.watch, self.reap = watch, reap
-        self.jobs: dict[int, Job] = {}
+        self.jobs: dict[int, ShellJob] = {}
         self.last = int(start["last_job"])
 
     def note(self, jobs: list[tuple[int, str]], log: Output) -> None:
@@ -109,12 +109,12 @@ class Jobs:
                 job.flooded = True
                 kill_group(job.group, signal.SIGKILL)
 
-    def add(self, text: str, group: int, log: Output, child: subprocess.Popen[bytes] | None) -> Job:
+    def add(self, text: str, group: int, log: Output, child: subprocess.Popen[bytes] | None) -> ShellJob:
         over = [number for number, job in self.jobs.items() if job.over and job.reader < 0]
         for number in over[: max(0, len(over) - ENDED_JOBS)]:
             del self.jobs[number]
         self.last += 1
-        job = self.jobs[self.last] = Job(self.last, text, group, log, child)
+        job = self.jobs[self.last] = ShellJob(self.last, text, group, log, child)
         return job
 
     def begin(self, message: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
@@ -134,7 +134,7 @@ class Jobs:
         terminal = None
         try:
             if message["screen"]:
-                terminal = Terminal(message["size"])
+                terminal = PseudoTerminal(message["size"])
                 reader, child = terminal.end, terminal.start(command, self.work, limit)
             else:
                 reader, child = self.start_piped(command, limit)
@@ -168,7 +168,7 @@ class Jobs:
                 self.hear_one(job)
                 return
 
-    def hear_one(self, job: Job) -> None:
+    def hear_one(self, job: ShellJob) -> None:
         if job.terminal is not None:
             self.hear_terminal(job, job.terminal)
             return
@@ -183,7 +183,7 @@ class Jobs:
         if not data:
             self.close(job)
 
-    def hear_terminal(self, job: Job, terminal: Terminal) -> None:
+    def hear_terminal(self, job: ShellJob, terminal: PseudoTerminal) -> None:
         """Take what a job drew; one that draws without end while nobody looks is ended."""
         is_open = terminal.hear()
         if terminal.size - terminal.looked_at > self.limits["flood_bytes"]:
@@ -192,7 +192,7 @@ class Jobs:
         if not is_open:
             self.close(job)
 
-    def close(self, job: Job) -> None:
+    def close(self, job: ShellJob) -> None:
         """Read no more from a job; a terminal stays open as long as the job runs, which a hangup would end."""
         self.watch.unregister(job.reader)
         if job.terminal is None:
@@ -236,7 +236,7 @@ class Jobs:
         head, tail = job.log.ends()
         return {**job.message(), "head": encoded(head), "tail": encoded(tail), "size": job.log.size}
 
-    def look(self, job: Job, message: dict[str, Any]) -> dict[str, Any]:
+    def look(self, job: ShellJob, message: dict[str, Any]) -> dict[str, Any]:
         """Send keys to a job's terminal and return what was drawn there after a position."""
         terminal = job.terminal
         if terminal is None:
@@ -250,7 +250,7 @@ class Jobs:
         data = encoded(terminal.after(message["after"]))
         return {**job.message(), "data": data, "size": terminal.size, "taken": count, "waits": waits, "quiet": quiet}
 
-    def over(self, job: Job) -> bool:
+    def over(self, job: ShellJob) -> bool:
         """Return True if a job ends within a second."""
         end = time.monotonic() + 1.0
         while time.monotonic() < end:

@@ -32,12 +32,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agentorchestra.sandbox._jobs import Jobs
-    from agentorchestra.sandbox._state import State, restoring
+    from agentorchestra.sandbox._jobs import ShellJobs
+    from agentorchestra.sandbox._state import ShellSnapshot, restoring
     from agentorchestra.sandbox._supervisor import CHUNK, HERE, Lines, Output, child_setup, encoded, say
 else:  # inside there is nothing but the files beside this one
-    from _jobs import Jobs
-    from _state import State, restoring
+    from _jobs import ShellJobs
+    from _state import ShellSnapshot, restoring
     from _supervisor import CHUNK, HERE, Lines, Output, child_setup, encoded, say
 
 CONTROL = 199  # where the shell says that a command is done
@@ -99,10 +99,10 @@ class Keeper:
         self.place = tempfile.mkdtemp(prefix=".shell-", dir=start["temporary"])
         self.state_path = shlex.quote(f"{self.place}/state")
         self.watch = selectors.DefaultSelector()
-        self.state = State(work)
+        self.state = ShellSnapshot(work)
         self.now: Command | None = None
         self.left: list[Command] = []
-        self.jobs = Jobs(start, work, self.place, self.watch, self.reap)
+        self.jobs = ShellJobs(start, work, self.place, self.watch, self.reap)
         self.bash: subprocess.Popen[bytes] | None = None
         self.terminal = -1
         self.control, inside = os.pipe()

@@ -21,7 +21,7 @@ _TRANSIENT = re.compile(
 _OPTIONS_NOT_KEPT = re.compile(r"errexit|monitor|history|histexpand|noexec|onecmd|restricted_shell|login_shell")
 
 
-class State:
+class ShellSnapshot:
     """The last known state of the shell; directories below the working folder are kept relative to it."""
 
     def __init__(self, work: str) -> None:

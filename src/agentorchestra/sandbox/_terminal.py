@@ -23,7 +23,7 @@ _POLLS = {"x86_64": (7, 23, 232, 270, 271, 281, 441), "aarch64": (22, 72, 73, 44
 _PEER = 0x5441  # TIOCGPTPEER, which Python names from 3.13
 
 
-class Terminal:
+class PseudoTerminal:
     """A pseudo-terminal of some columns and lines; `end` is ours, the programs have the other one."""
 
     def __init__(self, size: Size) -> None:

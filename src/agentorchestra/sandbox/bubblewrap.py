@@ -21,7 +21,7 @@ from pathlib import Path
 
 from agentorchestra.sandbox.base import HostCall, Program, Ran, SandboxLimits, check_usable
 from agentorchestra.sandbox.cgroup import Group, new_group
-from agentorchestra.sandbox.driver import Driver, Place
+from agentorchestra.sandbox.driver import Driver, SupervisorPaths
 from agentorchestra.sandbox.ground import chooses_users, mount_point, new_user, own
 from agentorchestra.sandbox.libraries import DEFAULT_LIBRARIES, library_paths
 from agentorchestra.sandbox.machine import LIBRARIES, PLACE, TEMPORARY, WORK, Machine, python_base
@@ -112,7 +112,7 @@ class Bubblewrap(Backend):
         group = await asyncio.to_thread(new_group, limits.memory_bytes, limits.processes)
         user = new_user() if chooses_users() else None
         launch = _launch(systems, group, network=program.network, user=user, script="_supervisor.py")
-        place = Place(inputs=INPUTS if program.folder else "", libraries=LIBRARIES)
+        place = SupervisorPaths(inputs=INPUTS if program.folder else "", libraries=LIBRARIES)
         return await Driver(launch, program, limits, place, call=call).run()
 
     async def _open_shell(self, world: World) -> Shell:

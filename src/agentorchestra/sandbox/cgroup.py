@@ -35,7 +35,7 @@ _ENTER = 'echo $$ >"${}/cgroup.procs" && '
 _numbers = itertools.count()
 
 
-class Place(NamedTuple):
+class ControlGroup(NamedTuple):
     """A control group of this machine, and the version of control groups, 2 or 1."""
 
     path: Path
@@ -46,14 +46,14 @@ class Place(NamedTuple):
 class Group:
     """Control groups with limits, by what they count: one of version 2, of version 1 one for each."""
 
-    places: dict[Controller, Place] = field(default_factory=dict)
+    places: dict[Controller, ControlGroup] = field(default_factory=dict)
     _killed: int = 0
 
     @property
     def _paths(self) -> list[Path]:
         return list(dict.fromkeys(place.path for place in self.places.values()))
 
-    def elsewhere(self, parent: Place) -> bool:
+    def elsewhere(self, parent: ControlGroup) -> bool:
         """Return True if a group below this one would be left for another: a process is in one group of version 2."""
         return parent.version == 2 and any(
             place.version == 2 and place.path.parent != parent.path for place in self.places.values()
@@ -94,7 +94,7 @@ def new_group(memory_bytes: int, processes: int) -> Group | None:
         if parent is None or group.elsewhere(parent):
             continue
         _remove_old(parent.path)
-        place = Place(parent.path / name, parent.version)
+        place = ControlGroup(parent.path / name, parent.version)
         try:
             place.path.mkdir(exist_ok=True)  # of version 2 it is one for both
             (place.path / _LIMIT[controller, place.version]).write_text(str(most))
@@ -113,10 +113,10 @@ def new_group(memory_bytes: int, processes: int) -> Group | None:
 
 
 @functools.cache
-def parent_group(controller: Controller = "memory") -> Place | None:
+def parent_group(controller: Controller = "memory") -> ControlGroup | None:
     """Return the group below which groups can be made here that count this, None for none. One is made to know."""
     for candidate in _candidates(controller):
-        trial = Group({controller: Place(candidate.path / f"{_NAME}{os.getpid()}-trial", candidate.version)})
+        trial = Group({controller: ControlGroup(candidate.path / f"{_NAME}{os.getpid()}-trial", candidate.version)})
         path = trial.places[controller].path
         try:
             path.mkdir()
@@ -133,7 +133,7 @@ def parent_group(controller: Controller = "memory") -> Place | None:
     return None
 
 
-def _candidates(controller: Controller) -> Iterator[Place]:
+def _candidates(controller: Controller) -> Iterator[ControlGroup]:
     """Yield this process's groups that may count this, and the group above, which a user's service manager may own."""
     try:
         groups = Path("/proc/self/cgroup").read_text().splitlines()
@@ -151,9 +151,9 @@ def _candidates(controller: Controller) -> Iterator[Place]:
             number, controllers, own = group.split(":", 2)
             if (number == "0") if version == 2 else (controller in controllers.split(",")):
                 path = Path(place) / own.removeprefix(root.rstrip("/")).lstrip("/")
-                yield Place(path, version)
+                yield ControlGroup(path, version)
                 if path != Path(place):
-                    yield Place(path.parent, version)
+                    yield ControlGroup(path.parent, version)
 
 
 def _remove_old(parent: Path) -> None:

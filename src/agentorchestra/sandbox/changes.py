@@ -28,7 +28,7 @@ _ONLY_FOLDERS = 0x01000000
 _MASK = _MODIFY | _ATTRIB | _CLOSE_WRITE | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE | _ONLY_FOLDERS
 
 
-class Changes:
+class FolderWatch:
     """A watch over all folders below `root`, from the first question on. Its methods block for a moment."""
 
     def __init__(self, root: Path) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 
 from agentorchestra.sandbox.base import HostCall, Program, Ran, SandboxLimits, check_usable
-from agentorchestra.sandbox.driver import Driver, Place
+from agentorchestra.sandbox.driver import Driver, SupervisorPaths
 from agentorchestra.sandbox.ground import INPUTS as GIVEN
 from agentorchestra.sandbox.ground import mount_point, own
 from agentorchestra.sandbox.libraries import DEFAULT_LIBRARIES
@@ -84,7 +84,7 @@ class Docker(Backend):
     async def run(self, program: Program, limits: SandboxLimits, *, call: HostCall | None = None) -> Ran:
         await check_usable(self)
         name = f"agentorchestra-{secrets.token_hex(8)}"
-        place = Place(inputs=INPUTS if program.folder else "", libraries="/nonexistent")
+        place = SupervisorPaths(inputs=INPUTS if program.folder else "", libraries="/nonexistent")
         launch = Launch(self.command(program, limits, name), on_kill=lambda: _remove(name))
         # The engine's own limits hold: there is nothing to watch.
         result = await Driver(launch, program, limits, place, call=call, watched=False).run()

@@ -32,7 +32,7 @@ _DEEPEST = 64  # levels of lists and objects in the arguments of a call
 
 
 @dataclass(frozen=True)
-class Place:
+class SupervisorPaths:
     """The places inside where the supervisor finds what it needs."""
 
     inputs: str  # the folder with the read-only files, "" for none; `files` in the working folder leads there
@@ -48,7 +48,7 @@ class Driver:
     launch: Launch  # starts the supervisor
     program: Program
     limits: SandboxLimits
-    place: Place
+    place: SupervisorPaths
     call: HostCall | None = None
     watched: bool = True  # whether processes and temporary files can be looked at from here (an engine's cannot)
 

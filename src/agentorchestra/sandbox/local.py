@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 from agentorchestra.sandbox.base import HostCall, Program, Ran, SandboxLimits
-from agentorchestra.sandbox.driver import Driver, Place
+from agentorchestra.sandbox.driver import Driver, SupervisorPaths
 from agentorchestra.sandbox.ground import INPUTS, mount_point
 from agentorchestra.sandbox.pipe import Launch
 from agentorchestra.sandbox.shell import Shell
@@ -36,7 +36,7 @@ class UnsafeLocal(Backend):
             work, temporary = Path(folder, "work"), Path(folder, "tmp")
             work.mkdir()
             temporary.mkdir()
-            place = Place(
+            place = SupervisorPaths(
                 inputs=str(program.folder.absolute()) if program.folder is not None else "",
                 libraries="/nonexistent",
                 temporary=str(temporary),

@@ -17,7 +17,7 @@ import psutil
 
 from agentorchestra.sandbox.base import Ending, SandboxLimits
 from agentorchestra.sandbox.cgroup import Group
-from agentorchestra.sandbox.changes import WORTH, Changes
+from agentorchestra.sandbox.changes import WORTH, FolderWatch
 from agentorchestra.sandbox.ground import use_of
 from agentorchestra.sandbox.shell import ShellEnding
 
@@ -91,7 +91,7 @@ async def watched_shell(
     limits: SandboxLimits,
     temporary: tuple[str, ...] | None,
     runs: Callable[[], bool],
-    changes: Changes,
+    changes: FolderWatch,
     layer: Path | None = None,
 ) -> tuple[ShellEnding, str]:
     """Look at a shell's processes and files until something is over its limit; return what, and a sentence.

@@ -166,7 +166,7 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Seen:
+class ScreenLook:
     """A look at the screen of a job.
 
     Attributes:
@@ -242,7 +242,7 @@ class Shell(Protocol):
 
     async def look(
         self, job: int, *, keys: bytes = b"", wait_s: float = 0.0, wait_for: str = "", size: Size | None = None
-    ) -> Seen:
+    ) -> ScreenLook:
         """Send keys to the terminal of a job and look at its screen once it waits for more, or has ended.
 
         Args:

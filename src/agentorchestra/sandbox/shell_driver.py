@@ -22,7 +22,7 @@ from agentorchestra.sandbox._supervisor import Output
 from agentorchestra.sandbox._terminal import DRAWN_BYTES, SIZE, Size
 from agentorchestra.sandbox.base import SandboxLimits, check_usable
 from agentorchestra.sandbox.cgroup import Group
-from agentorchestra.sandbox.changes import WORTH, Changes
+from agentorchestra.sandbox.changes import WORTH, FolderWatch
 from agentorchestra.sandbox.ground import close_to_others, give
 from agentorchestra.sandbox.machine import WORK, Machine
 from agentorchestra.sandbox.monitor import too_much_memory, watched_shell
@@ -32,7 +32,7 @@ from agentorchestra.sandbox.shell import (
     Job,
     Mount,
     OnOutput,
-    Seen,
+    ScreenLook,
     Shell,
     ShellEnding,
     ShellOptions,
@@ -178,7 +178,7 @@ class DrivenShell(Shell):
         self._problem = ""
         self._ending: asyncio.Task[None] | None = None
         self._machine = world.machine
-        self._changes = Changes(world.folder)
+        self._changes = FolderWatch(world.folder)
         self._many = False  # whether there is so much in the folder that only what changed is looked at
         self._one_command = asyncio.Lock()
         self._one_start = asyncio.Lock()
@@ -315,7 +315,7 @@ class DrivenShell(Shell):
 
     async def look(
         self, job: int, *, keys: bytes = b"", wait_s: float = 0.0, wait_for: str = "", size: Size | None = None
-    ) -> Seen:
+    ) -> ScreenLook:
         _check_size(size or SIZE)
         if keys and (state := await self.output(job)).state != "running":
             raise JobError(f"job {job} has ended and takes no keys; start it again: {state.command[:200]}")
@@ -340,7 +340,7 @@ class DrivenShell(Shell):
 
     async def _look(
         self, view: _View, job: int, keys: bytes, wait_s: float, wait_for: str = "", before: int = 0
-    ) -> Seen:
+    ) -> ScreenLook:
         """Send keys and look until the program waits for more, and shows the text that it did not show `before`."""
         loop = asyncio.get_running_loop()
         end, pause, gap, refusals = loop.time() + wait_s, _FIRST_LOOK_S, 0, None
@@ -359,7 +359,7 @@ class DrivenShell(Shell):
             if wait_for and state.state == "running":
                 is_over = (hits := view.screen.picture().text.count(wait_for)) > before or (is_over and hits > 0)
             if is_over or loop.time() >= end:
-                return Seen(state, view.screen.picture(), waits, gap, refusals)
+                return ScreenLook(state, view.screen.picture(), waits, gap, refusals)
             await asyncio.sleep(min(pause, max(0.0, end - loop.time())))
             pause = min(2 * pause, _LOOK_S)
 

@@ -22,7 +22,7 @@ from agentorchestra.agents.agent import Delegate, agent_effect
 from agentorchestra.agents.driver import run_agent
 from agentorchestra.agents.forms import Limited
 from agentorchestra.agents.society.actors import OF_MEMBERS, ROLES, act
-from agentorchestra.agents.society.toolkit import Operation, Send, WaitForMention, change, list_agents
+from agentorchestra.agents.society.toolkit import Send, ThreadOperation, WaitForMention, change, list_agents
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, text_of
 from agentorchestra.core.effects import EffectKind
@@ -110,7 +110,7 @@ class Coral(Limited[SocietySettings]):
                 ctx,
                 kit,
                 prompt=prompt,
-                offered=[Send(OPENS), *Operation.every()],
+                offered=[Send(OPENS), *ThreadOperation.every()],
                 own=(list_agents, wait, finish),
                 values={"members": [delegate.agent for delegate in followers], "minutes": f"{limits.minutes:g}"},
                 perceive=(clock.perceive,),

@@ -63,7 +63,7 @@ _POLL_S = 0.02
 
 
 @dataclass(frozen=True)
-class Program:
+class ProgramSystem:
     """The system: one start of the program does one task."""
 
     name: str

@@ -1,7 +1,7 @@
 """`done`: how an agent finishes - with its answer, status, report and sources, and a structured output if asked.
 
 `complete` and `submit` are what an orchestrator that only delegates finishes with (002, app. D.1). Each is marked as
-the call that ends the work (`Traits.finishes`); nothing else depends on their names.
+the call that ends the work (`ToolTraits.finishes`); nothing else depends on their names.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.spec import Citation
 from agentorchestra.tea.calling.signatures import schema_problems
-from agentorchestra.tea.calling.tool import Tool, Traits, tool, tool_from_schema
+from agentorchestra.tea.calling.tool import Tool, ToolTraits, tool, tool_from_schema
 
 Status = Literal["completed", "partial", "blocked"]
 Validator = Callable[[JsonValue], list[str]]  # what is wrong with an output, a phrase each
@@ -155,7 +155,7 @@ def _with_output(
         effect="pure",
         check=check,
         source=base.content_hash,
-        traits=Traits(thread=False, cut=False, finishes=True),  # the answer is the run's result: it is never cut
+        traits=ToolTraits(thread=False, cut=False, finishes=True),  # the answer is the run's result: it is never cut
         trust=Trust.SYSTEM,
     )
 

@@ -51,7 +51,7 @@ _ARCHIVES = ("application/zip", "application/x-tar", "application/gzip", "applic
 
 
 @dataclass(frozen=True)
-class Piece:
+class Excerpt:
     place: str
     text: str
 
@@ -63,9 +63,9 @@ class SourceContent:
     kind: str = "text"  # `text`, `table`, `pdf`, `image`, `audio`, `video`, `archive`, `document`
     known_by: str = "content"  # `content`, `name`, or "" where both leave open what it is
     size: int = 0  # bytes, 0 where only its text is kept
-    chunks: list[list[Piece]] = field(default_factory=list)  # of its text, each a list of pieces
+    chunks: list[list[Excerpt]] = field(default_factory=list)  # of its text, each a list of pieces
     tables: dict[str, list[list[str]]] = field(default_factory=dict)  # by part, "" for the only one; row 1 is [0]
-    table_chunks: list[list[Piece]] = field(default_factory=list)  # the same as pieces, for a model that reads them
+    table_chunks: list[list[Excerpt]] = field(default_factory=list)  # the same as pieces, for a model that reads them
     media: list[str] = field(default_factory=list)  # names of pictures, recordings, videos, PDFs of pictures in it
     pictured: list[int] = field(default_factory=list)  # pages of a PDF that can only be looked at
     sha256: str = ""  # of a PDF that is kept as it is, "" for none
@@ -78,7 +78,7 @@ class SourceContent:
     def from_json(cls, data: bytes) -> SourceContent:
         values = json.loads(data)
         for name in ("chunks", "table_chunks"):
-            values[name] = [[Piece(**piece) for piece in chunk] for chunk in values[name]]
+            values[name] = [[Excerpt(**piece) for piece in chunk] for chunk in values[name]]
         return cls(**values)
 
 
@@ -188,8 +188,8 @@ def _read(content: SourceContent, document: Document, chars: int) -> SourceConte
     content.media_type = document.media_type
     content.kind = _kind(document)
     content.notes += document.notes
-    pieces: list[Piece] = []
-    rows: list[Piece] = []
+    pieces: list[Excerpt] = []
+    rows: list[Excerpt] = []
     alone = {path for path, _ in leaves(document, tables=False)}  # the other tables stand in the text of theirs too
     for path, leaf in leaves(document):
         if isinstance(leaf, TableDocument):
@@ -224,23 +224,23 @@ def _kind(document: Document) -> str:
     return "text"
 
 
-def _pieces(path: str, leaf: Leaf) -> Iterator[Piece]:
+def _pieces(path: str, leaf: Leaf) -> Iterator[Excerpt]:
     if isinstance(leaf, TableDocument):
         for row in range(leaf.first_row, leaf.last_row + 1):
             if text := row_text(leaf, row):
-                yield Piece(joined(path, f"row {row}"), text)
+                yield Excerpt(joined(path, f"row {row}"), text)
         return
     if isinstance(leaf, PdfDocument):
         for number, page in enumerate(leaf.pages, 1):
             if page.strip():
-                yield Piece(joined(path, str(Place("page", number, number))), page)
+                yield Excerpt(joined(path, str(Place("page", number, number))), page)
         return
     for place, text in stretches(leaf):
         if text.strip():
-            yield Piece(joined(path, str(place)), text)
+            yield Excerpt(joined(path, str(place)), text)
 
 
-def _cut(pieces: list[Piece]) -> int:
+def _cut(pieces: list[Excerpt]) -> int:
     """Cut pieces to what is read; return how many were left out."""
     count = sum(total <= MOST_CHUNKED for total in accumulate(len(piece.text) for piece in pieces))
     left = len(pieces) - count
@@ -248,9 +248,9 @@ def _cut(pieces: list[Piece]) -> int:
     return left
 
 
-def _chunks(pieces: Iterable[Piece], chars: int) -> Iterator[list[Piece]]:
+def _chunks(pieces: Iterable[Excerpt], chars: int) -> Iterator[list[Excerpt]]:
     """Give chunks of whole pieces, in order; a piece that is longer is a chunk of its own."""
-    chunk: list[Piece] = []
+    chunk: list[Excerpt] = []
     size = 0
     for piece in pieces:
         if chunk and size + len(piece.text) > chars:

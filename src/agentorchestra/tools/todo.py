@@ -42,7 +42,7 @@ class PlanStep(BaseModel):
     doubtful: bool = False  # made for a task that has changed since, and not looked at again
 
 
-class Plan(BaseModel):
+class TodoPlan(BaseModel):
     """A plan: a name, what it is for, and its steps in order."""
 
     name: str
@@ -126,14 +126,14 @@ class Plan(BaseModel):
 class Plans(BaseModel):
     """All plans of a run, and which one is active."""
 
-    plans: dict[str, Plan] = {}
+    plans: dict[str, TodoPlan] = {}
     active: str | None = None
 
     @classmethod
     def of(cls, state: Mapping[str, JsonValue]) -> Self:
         return cls.model_validate(state.get(_VAR) or {})
 
-    def find(self, name: str | None, action: str, *, fall_back: bool = True) -> Plan:
+    def find(self, name: str | None, action: str, *, fall_back: bool = True) -> TodoPlan:
         """Return the named plan; without a name the active one, where the action may fall back to it."""
         plan_name = name or (self.active if fall_back else None)
         names = ", ".join(self.plans) or "none yet; create one"
@@ -143,16 +143,16 @@ class Plans(BaseModel):
             raise ToolError(f"there is no plan {plan_name!r}; the plans: {names}")
         return self.plans[plan_name]
 
-    def create(self, name: str, title: str | None, steps: list[PlanStep]) -> Plan:
+    def create(self, name: str, title: str | None, steps: list[PlanStep]) -> TodoPlan:
         if name in self.plans:
             raise ToolError(f"there is a plan {name!r} already; update it, delete it first, or choose another plan_id")
-        plan = Plan(name=name, title=title or name)
+        plan = TodoPlan(name=name, title=title or name)
         plan.add(steps)
         self.plans[name] = plan
         self.active = name
         return self.plans[name]
 
-    def delete(self, plan: Plan) -> str:
+    def delete(self, plan: TodoPlan) -> str:
         """Forget a plan; no other one becomes active by itself."""
         del self.plans[plan.name]
         if self.active != plan.name:
@@ -236,7 +236,7 @@ def reconsider_plan(ctx: RunContext[Any]) -> str:
     return render_todo(ctx.vars)
 
 
-def _mark(plan: Plan, step: PlanStep, status: StepStatus | None, notes: str | None, agent: str | None) -> None:
+def _mark(plan: TodoPlan, step: PlanStep, status: StepStatus | None, notes: str | None, agent: str | None) -> None:
     if status is None and notes is None and agent is None:
         raise ToolError(f"mark_step needs step_status ({', '.join(_MARKS)}), step_notes or step_agent")
     if status in ("in_progress", "completed") and (waits := plan.waits_for(step)):

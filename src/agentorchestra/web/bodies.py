@@ -28,7 +28,7 @@ class _Body(BaseModel, extra="forbid", frozen=True):
     pass
 
 
-class Limits(Budget, extra="forbid"):
+class RequestBudget(Budget, extra="forbid"):
     """A budget in a request; a misspelt limit is refused, not passed over."""
 
 
@@ -60,7 +60,7 @@ class Submission(_Body):
     task: str
     system: str | None = None
     model: str | None = None
-    budget: Limits | None = None
+    budget: RequestBudget | None = None
     max_steps: int | None = None
     labels: dict[str, str] = {}
     session: str | None = None
@@ -124,7 +124,7 @@ class ReasonBody(_Body):
 class ResumeBody(_Body):
     """POST /runs/{id}/resume."""
 
-    budget: Limits | None = None
+    budget: RequestBudget | None = None
 
 
 async def read_body(request: Request, model: type[B], most_bytes: int, timeout_s: float) -> B:

@@ -36,7 +36,7 @@ from agentorchestra.tea.programs.dynamic import load_source, member
 from agentorchestra.tea.programs.sources import defining_text, package_of
 from agentorchestra.tea.registry.config import ComponentConfig, Operation
 from agentorchestra.tea.registry.history import Maker
-from agentorchestra.tea.registry.kind import Kind, Made, Variable
+from agentorchestra.tea.registry.kind import Kind, Made, TextVariable
 from agentorchestra.tea.registry.kinds import code_variables, rewritten_code
 from agentorchestra.tea.registry.rights import Rights
 from agentorchestra.tea.registry.words import CODE, DESCRIPTION, reword
@@ -251,11 +251,11 @@ def _with_code(agent: Agent, recipe: Made | None) -> Made | None:
     return Made(text, recipe.maker.model_copy(update=symbols))
 
 
-def _variables(agent: Agent, recipe: Made | None) -> list[Variable]:
+def _variables(agent: Agent, recipe: Made | None) -> list[TextVariable]:
     # A drive has prompts and roles of its own: of such an agent the description alone is a text.
     names = (DESCRIPTION,) if agent.drive is not None or agent.carried is not None else _TEXTS
     code = code_variables(_with_code(agent, recipe), agent.name, "agent code", "how the agent works")
-    return [*code, *(Variable(name, str(getattr(agent, name)), name) for name in names)]
+    return [*code, *(TextVariable(name, str(getattr(agent, name)), name) for name in names)]
 
 
 def _rewritten(agent: Agent, recipe: Made, values: Mapping[str, str]) -> Made:

@@ -11,7 +11,7 @@ from agentorchestra.core.protocols import Store
 from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import RunStatus, TestsRan
 from agentorchestra.runtime.run import Run
-from agentorchestra.workspace.composition import Composition, Host
+from agentorchestra.workspace.composition import Composition, WorkspaceMembers
 from agentorchestra.workspace.creation import RunCreator
 from agentorchestra.workspace.driver import RunDriver
 from agentorchestra.workspace.equipment import Equipper, GivenEquipment
@@ -29,7 +29,7 @@ class Assembly:
 
     def __init__(
         self,
-        host: Host,
+        host: WorkspaceMembers,
         settings: Settings,
         store: Store,  # open
         base: Path,  # below which the runs keep their files

@@ -385,10 +385,10 @@ def system_purpose(name: str, known: Mapping[str, Any]) -> str:
 
 
 def _programs(settings: Settings, own: Own) -> dict[str, Any]:
-    from agentorchestra.systems.program import Program
+    from agentorchestra.systems.program import ProgramSystem
 
     _check_names(settings.programs, "programs", settings, own.systems)
-    return {name: Program(name, program) for name, program in settings.programs.items()}
+    return {name: ProgramSystem(name, program) for name, program in settings.programs.items()}
 
 
 def _societies(settings: Settings, own: Own) -> dict[str, Any]:

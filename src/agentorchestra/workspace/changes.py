@@ -51,7 +51,7 @@ class File(NamedTuple):
         return "120000" if self.kind == "link" else "100755" if self.runs else "100644"
 
 
-class Change(NamedTuple):
+class FileChange(NamedTuple):
     """A path that differs; None where there is no file."""
 
     path: str
@@ -83,7 +83,7 @@ class Changes(NamedTuple):
     """
 
     project: Project
-    files: tuple[Change, ...] = ()
+    files: tuple[FileChange, ...] = ()
     left_out: tuple[str, ...] = ()
     folders: frozenset[str] = frozenset()  # that the project began with
     ignored: tuple[str, ...] = ()
@@ -121,7 +121,7 @@ async def changes_of(project: Project, snapshot: str | None, read: Read) -> Chan
             continue
         old, new = before.get(path), after.get(path)
         if old is None or new is None or (old.kind, old.content, _runs(old)) != (new.kind, new.content, _runs(new)):
-            found.append(Change(path, await file(old), await file(new)))
+            found.append(FileChange(path, await file(old), await file(new)))
     had = {entry.path for entry in began.left_out}
     new_large = tuple(entry.path for entry in now.left_out if entry.path not in had)
     folders = frozenset(entry.path for entry in began.entries if entry.kind == "folder")
@@ -153,7 +153,7 @@ def _told_apart(manifest: FolderManifest, project: Project, apart: set[str]) -> 
     }
 
 
-def _diff(files: Sequence[Change]) -> str:
+def _diff(files: Sequence[FileChange]) -> str:
     """Let git compare the two states, in a repository made for it."""
     with tempfile.TemporaryDirectory(prefix="agentorchestra-") as name:
         place, stream = Path(name), bytearray()
@@ -174,10 +174,10 @@ def _diff(files: Sequence[Change]) -> str:
 # -- into the folder ---------------------------------------------------------------------------------------------------
 
 
-class Step(NamedTuple):
+class _Step(NamedTuple):
     """A change, and its names in the project's folder meanwhile: `made` holds what is new, `kept` what was there."""
 
-    change: Change
+    change: FileChange
     made: str
     kept: str
 
@@ -216,7 +216,7 @@ def _upon(changes: Changes, earlier: Sequence[Changes], disk: _Applying) -> Chan
     """Return the changes with what the folder holds of an earlier turn's in place of what the session began with."""
     files = {change.path: change for change in changes.files}
     for applied in (change for turn in earlier for change in turn.files):
-        change = files.get(applied.path, Change(applied.path, applied.old, applied.old))
+        change = files.get(applied.path, FileChange(applied.path, applied.old, applied.old))
         if not any(disk.holds(change, state) for state in (change.old, change.new)) and disk.holds(change, applied.new):
             files[change.path] = change._replace(old=applied.new)
     return changes._replace(files=tuple(files[path] for path in sorted(files)))
@@ -241,7 +241,7 @@ class _Applying:
         ordered = sorted(changes.files, key=lambda change: (change.new is not None, change.path))
         self._gone = [change.path for change in ordered if change.new is None]
         self._steps = [
-            Step(change, f".agentorchestra-{mark}-{number}.new", f".agentorchestra-{mark}-{number}.old")
+            _Step(change, f".agentorchestra-{mark}-{number}.new", f".agentorchestra-{mark}-{number}.old")
             for number, change in enumerate(ordered)
         ]
 
@@ -283,13 +283,13 @@ class _Applying:
 
     # What a file of the user's is. A path through a link, or below a file, holds nothing of the project's.
 
-    def _is_due(self, step: Step) -> bool:
+    def _is_due(self, step: _Step) -> bool:
         return self.holds(step.change, step.change.old) and not self._is_done(step)
 
-    def _is_done(self, step: Step) -> bool:
+    def _is_done(self, step: _Step) -> bool:
         return self.holds(step.change, step.change.new)
 
-    def holds(self, change: Change, file: File | None) -> bool:
+    def holds(self, change: FileChange, file: File | None) -> bool:
         """Return True if this, or with None no file, is at a change's path; other steps may make room for it first."""
         path, deleted = change.path, change.new is None
         try:
@@ -304,7 +304,7 @@ class _Applying:
         except OutsideError:
             return False
 
-    def _make(self, step: Step) -> None:
+    def _make(self, step: _Step) -> None:
         new = step.change.new
         if new is None:
             return
@@ -322,7 +322,7 @@ class _Applying:
             file.flush()
             os.fsync(handle)
 
-    def _as_before(self, descriptor: int, step: Step) -> None:
+    def _as_before(self, descriptor: int, step: _Step) -> None:
         """Give a new file the owner and the rights of the one that it replaces, but for the right to execute it."""
         change, new = step.change, step.change.new
         if change.old is None or change.old.kind == "link" or new is None:
@@ -334,7 +334,7 @@ class _Applying:
             os.fchown(descriptor, status.st_uid, status.st_gid)
         os.fchmod(descriptor, mode | (mode & 0o444) >> 2 if new.runs else mode)
 
-    def _carry_out(self, step: Step) -> bool:
+    def _carry_out(self, step: _Step) -> bool:
         """Do a step; return False if what is there is not what the run began with."""
         change = step.change
         new = change.old is None
@@ -360,7 +360,7 @@ class _Applying:
             self._drop_folders(change.path)
         return True
 
-    def _undo(self, steps: Sequence[Step]) -> None:
+    def _undo(self, steps: Sequence[_Step]) -> None:
         """Put back what was done, as far as it is still as it was put there; the last first."""
         for step in reversed(steps):
             change = step.change
@@ -394,7 +394,7 @@ class _Applying:
                 return  # it holds something
             parts = parts[:-1]
 
-    def _clear(self, steps: Sequence[Step]) -> None:
+    def _clear(self, steps: Sequence[_Step]) -> None:
         """Remove the second names, what was made and not used, and at last the journal."""
         with folder_at(self._root) as top:
             for name in (name for step in steps for name in (step.made, step.kept)):
@@ -536,7 +536,7 @@ def _object(repository: Repository, path: str, file: File) -> str:
     return repository.run("hash-object", "-w", "--stdin", *options, data=file.data).decode().strip()
 
 
-def _was_committed(repository: Repository, head: str, change: Change) -> bool:
+def _was_committed(repository: Repository, head: str, change: FileChange) -> bool:
     """Return True if a path was, when the run began, as in the commit that it began at."""
     line = repository.run("ls-tree", "-z", head, "--", change.path).rstrip(b"\0").decode(errors="surrogateescape")
     if change.old is None or not line:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from agentorchestra.workspace.task_folder import TaskFolder
 
 
-class Host(Protocol):
+class WorkspaceMembers(Protocol):
     """The members of Workspace that are read; asker and deps may be set while it is open.
 
     Attributes:
@@ -76,7 +76,7 @@ class Composition:
 
     def __init__(
         self,
-        host: Host,  # the workspace
+        host: WorkspaceMembers,  # the workspace
         settings: Settings,  # of it
         store: Store,  # the log
         base: Path,  # below which its runs keep their files; a temporary folder for a workspace without one of its own

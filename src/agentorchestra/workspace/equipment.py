@@ -99,7 +99,7 @@ def run_request(task: str | RunSpec, options: Mapping[str, object]) -> tuple[Run
         raise SettingsError(f"{name} = {first['input']!r} does not fit: {first['msg']}") from None
 
 
-class Change(NamedTuple):
+class PinMismatch(NamedTuple):
     """A component that is another one than a run's manifest pins."""
 
     key: str  # `tool:read_file`
@@ -392,7 +392,7 @@ class Equipper:
             )
         return (await self._store.get_blob(pin.source)).decode("utf-8")
 
-    async def changed_since(self, manifest: RunManifest, equipment: Equipment) -> list[Change]:
+    async def changed_since(self, manifest: RunManifest, equipment: Equipment) -> list[PinMismatch]:
         """Return what is not as the run was started with: it goes on with today's, and its recorded outcomes hold."""
         from agentorchestra.tea.programs.sources import pin_of
 
@@ -412,7 +412,7 @@ class Equipper:
             if now is None:
                 if kind != "prompt" and self._is_gone(kind, name, was):  # no code of today asks for such a prompt
                     gone = f"{kind} {name} is no part of the package any more: the run goes on without it"
-                    changed.append(Change(f"{kind}:{name}", "", gone))
+                    changed.append(PinMismatch(f"{kind}:{name}", "", gone))
                 continue
             # The file around a tool may change without the tool: it has another version then, and is the same.
             if now.content_hash != was.content_hash:
@@ -421,7 +421,7 @@ class Equipper:
                     f"{kind} {name} changed since the run was started: {was.version} {was.content_hash[:12]} -> "
                     f"{now.version} {now.content_hash[:12]}{change}"
                 )
-                changed.append(Change(f"{kind}:{name}", now.content_hash, sentence))
+                changed.append(PinMismatch(f"{kind}:{name}", now.content_hash, sentence))
         return changed
 
     def gone(self, manifest: RunManifest, equipment: Equipment) -> set[str]:

@@ -143,7 +143,7 @@ class RunLog(Facet):
         return await collect(parts.store, parts.base, retention, now=now, grace_s=grace_s, dry_run=dry_run)
 
 
-class Memory(Facet):
+class RunMemory(Facet):
     """What the runs of a workspace remember (docs/memory.md)."""
 
     async def recall(

@@ -47,7 +47,7 @@ from agentorchestra.workspace.equipment import GivenEquipment, RunObjects, RunOp
 from agentorchestra.workspace.policy_trial import PolicyTrials
 from agentorchestra.workspace.presets import with_preset
 from agentorchestra.workspace.run_files import RunFiles
-from agentorchestra.workspace.run_log import Memory, RunLog
+from agentorchestra.workspace.run_log import RunLog, RunMemory
 from agentorchestra.workspace.run_tests import RunTests
 from agentorchestra.workspace.runs import Runs, Schedules
 from agentorchestra.workspace.sessions import Session
@@ -172,7 +172,7 @@ class Workspace(Generic[Deps]):
         self.schedules = Schedules(self.assembly)
         self.log = RunLog(self.assembly)
         self.policy = PolicyTrials(self.assembly)
-        self.memory = Memory(self.assembly)
+        self.memory = RunMemory(self.assembly)
 
     def another(self) -> Self:
         """Return a workspace that is given the same, not open: an application has one, and its arms several."""

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from agentorchestra.core.errors import AgentOrchestraError, SettingsError, ToolError, WebError
 from agentorchestra.core.settings import WebSettings
 from agentorchestra.tools.web.addresses import parse_address
-from agentorchestra.tools.web.bodies import AnswerBody
+from agentorchestra.tools.web.bodies import ResponseBody
 from agentorchestra.tools.web.http import Answer, WebClient, refresh_of
 from tests.support.examples import examples
 from tests.support.web import serving
@@ -301,11 +301,11 @@ def test_what_is_packed_comes_out_whatever_the_pieces(data: bytes, step: int) ->
         "": data,
     }
     for coding, wire in packed.items():
-        body = AnswerBody(coding, 1 << 20, "http://a.org/")
+        body = ResponseBody(coding, 1 << 20, "http://a.org/")
         assert all(body.take(wire[at : at + step]) for at in range(0, len(wire), step)), coding
         assert body.data == data and body.complete, coding
         if data:
-            cut = AnswerBody(coding, len(data) - 1, "http://a.org/")
+            cut = ResponseBody(coding, len(data) - 1, "http://a.org/")
             assert not all(cut.take(wire[at : at + step]) for at in range(0, len(wire), step)), coding
             assert cut.data == data[:-1]
 

@@ -17,7 +17,7 @@ from agentorchestra.tools.files.formats.base import ReadJob, Refused
 from agentorchestra.tools.files.formats.text import decoded
 from agentorchestra.tools.files.formats.webpage import read_page
 from agentorchestra.tools.files.worker import refusal
-from agentorchestra.tools.web.bodies import AnswerBody, accepted_codings
+from agentorchestra.tools.web.bodies import ResponseBody, accepted_codings
 from agentorchestra.tools.web.pages import LIMITS, artifact_name, file_name
 from tests.support.patience import LONGEST_S
 
@@ -258,7 +258,7 @@ def test_what_is_missing_without_the_extra_is_said(monkeypatch: pytest.MonkeyPat
     assert read(ARTICLE, raw=True)["document"]["text"] == ARTICLE
     assert accepted_codings() == "gzip, deflate"
     with pytest.raises(WebError, match="compressed as 'br', which was not asked for and cannot be unpacked here"):
-        AnswerBody("br", 10, "http://site.example/")
+        ResponseBody("br", 10, "http://site.example/")
 
 
 def test_what_reads_pages_can_be_imported_before_what_reads_files() -> None:

@@ -33,7 +33,7 @@ from agentorchestra.tools.files.places import pages_named
 from agentorchestra.tools.files.quotes import alike
 from agentorchestra.tools.media import MOST_BYTES, MOST_PAGES, look
 from agentorchestra.tools.media_formats import media_as
-from agentorchestra.tools.source_reader import Piece, SourceContent, read_source
+from agentorchestra.tools.source_reader import Excerpt, SourceContent, read_source
 
 KIND = form(("kind",), reason=TEXT, kind={"type": "string", "enum": ["table", "text"]})
 _FINDING = form(("quote", "piece", "fact"), quote=TEXT, piece=INTEGER, fact=TEXT)
@@ -134,7 +134,7 @@ class Analysis:
 
     async def _classify(self, content: SourceContent) -> SourceContent:
         """Ask the model whether text whose name says nothing is a table."""
-        head = [Piece(piece.place, piece.text[:1_500]) for piece in content.chunks[0][:3]] if content.chunks else []
+        head = [Excerpt(piece.place, piece.text[:1_500]) for piece in content.chunks[0][:3]] if content.chunks else []
         reply = await self.questioner.one(Inquiry("analysis_kind", KIND, {"name": content.name}, self._blocks(head)))
         if (reply or {}).get("kind") != "table":
             return content
@@ -142,7 +142,7 @@ class Analysis:
 
     # -- text --------------------------------------------------------------------------------------------------------
 
-    async def _chunks(self, chunks: Sequence[Sequence[Piece]], source: str, *, all_: bool = False) -> bool:
+    async def _chunks(self, chunks: Sequence[Sequence[Excerpt]], source: str, *, all_: bool = False) -> bool:
         """Ask the chunks, some at the same time, until one answers; `all_` says that they are all of the source."""
         selection = self._selection(chunks)
         if len(selection) < len(chunks):
@@ -168,7 +168,7 @@ class Analysis:
                 return True
         return False
 
-    def _selection(self, chunks: Sequence[Sequence[Piece]]) -> list[Sequence[Piece]]:
+    def _selection(self, chunks: Sequence[Sequence[Excerpt]]) -> list[Sequence[Excerpt]]:
         if len(chunks) <= self.limits.chunks:
             return [*chunks]
         words = set(re.findall(r"\w{3,}", f"{self.question} {self.hints}".casefold()))
@@ -176,7 +176,7 @@ class Analysis:
         best = sorted(range(len(chunks)), key=lambda index: (-counts[index], index))[: self.limits.chunks]
         return [chunks[index] for index in sorted(best)]
 
-    def _take(self, reply: dict[str, Any], chunk: Sequence[Piece]) -> None:
+    def _take(self, reply: dict[str, Any], chunk: Sequence[Excerpt]) -> None:
         """Take the findings whose words stand where they are said to."""
         findings: list[SourceFinding] = []
         for finding in reply["findings"][: self.limits.findings]:
@@ -279,10 +279,12 @@ class Analysis:
 
     def _heads(self, content: SourceContent, texts: dict[str, str]) -> tuple[Block, ...]:
         heads = [
-            Piece(f"table {name!r}", "\n".join(json.dumps(row, ensure_ascii=False)[:1_000] for row in rows[:HEAD_ROWS]))
+            Excerpt(
+                f"table {name!r}", "\n".join(json.dumps(row, ensure_ascii=False)[:1_000] for row in rows[:HEAD_ROWS])
+            )
             for name, rows in content.tables.items()
         ]
-        heads += [Piece(f"text {name!r}", text[:2_000]) for name, text in texts.items()]
+        heads += [Excerpt(f"text {name!r}", text[:2_000]) for name, text in texts.items()]
         return self._blocks(heads[: self.limits.members], content.name)
 
     # -- PDF ---------------------------------------------------------------------------------------------------------
@@ -445,7 +447,7 @@ class Analysis:
     def _hints(self) -> tuple[Block, ...]:
         return _known_block(self._known_text())
 
-    def _blocks(self, pieces: Sequence[Piece], source: str = "") -> tuple[Block, ...]:
+    def _blocks(self, pieces: Sequence[Excerpt], source: str = "") -> tuple[Block, ...]:
         return tuple(piece_block(rank, piece.text, source, piece.place) for rank, piece in enumerate(pieces, start=1))
 
 
@@ -466,7 +468,7 @@ def latest(lines: Sequence[str], most: int) -> str:
     return "\n".join(reversed(tail))
 
 
-def _text(chunk: Sequence[Piece]) -> str:
+def _text(chunk: Sequence[Excerpt]) -> str:
     return "\n".join(piece.text for piece in chunk)
 
 

@@ -18,7 +18,7 @@ _LINK = re.compile(r"!?\[(?P<text>[^\]\n]*)\]\((?P<address>[^()\s]+)[^()\n]*\)")
 
 
 @dataclass(frozen=True)
-class Report:
+class ReferencedReport:
     text: str  # Markdown with `[n](address)` behind the claims and the list of references at the end
     sources: tuple[Citation, ...]  # the citations that are used, in the order of their numbers and places
     notes: tuple[str, ...]  # what was struck out or left unused, a sentence each
@@ -32,7 +32,7 @@ def address_of(source: str, files: Mapping[str, FileRef]) -> str:
 
 def make_report(
     text: str, evidence: Sequence[Citation], files: Sequence[FileRef], titles: Mapping[str, str] | None = None
-) -> Report:
+) -> ReferencedReport:
     """Number the marks `[E1]` of a text by first use, and add the references; `titles` are by the sources' names."""
     marked_text, unknown = marked(text, evidence)
     numbering = _Numbering(evidence, {ref.name: ref for ref in files})
@@ -47,7 +47,7 @@ def make_report(
     spare = [plain(cite.source) + (f", {cite.place}" if cite.place else "") for cite in evidence if cite not in sources]
     if spare:
         notes.append(f"Not used: {'; '.join(dict.fromkeys(spare))}.")
-    return Report(re.sub(r"[ \t]+\n", "\n", body).strip() + references, sources, tuple(notes))
+    return ReferencedReport(re.sub(r"[ \t]+\n", "\n", body).strip() + references, sources, tuple(notes))
 
 
 def struck_out(unknown: Sequence[str]) -> str:

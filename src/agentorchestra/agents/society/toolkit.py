@@ -72,7 +72,7 @@ class Send:
 
 
 @dataclass(frozen=True)
-class Operation:
+class ThreadOperation:
     """A change of threads (an `Offered`), which only the leader may make."""
 
     name: str
@@ -81,7 +81,7 @@ class Operation:
     arguments: dict[str, Any]
 
     @classmethod
-    def every(cls) -> list[Operation]:
+    def every(cls) -> list[ThreadOperation]:
         thread, participant = {"thread": {**_TEXT, "description": "Its name."}}, {"participant": _TEXT}
         return [
             cls(

@@ -14,7 +14,7 @@ from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.runtime.permission import OF_EVERY_AGENT
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.actions import tool_result
-from agentorchestra.tea.calling.tool import Tool, Traits, tool_from_schema
+from agentorchestra.tea.calling.tool import Tool, ToolTraits, tool_from_schema
 from agentorchestra.tea.transformations.base import Carried, Transformation
 
 LONGEST_INSTANCE = 64
@@ -67,7 +67,7 @@ def _a2t(agent: Agent, *, name: str = "", instance: str = "") -> tuple[Tool[...,
         takes_context=True,
         source=sha256_json(["a2t", agent.content_hash, instance]),
         # One individual is asked one thing after the other.
-        traits=Traits(version=agent.version, sequential=True, origin=f"agent:{agent.name}"),
+        traits=ToolTraits(version=agent.version, sequential=True, origin=f"agent:{agent.name}"),
         trust=Trust.SYSTEM,
     )
     return (tool.backed_by(Carried(agents=(agent,)), agent.reach()),)

@@ -13,7 +13,7 @@ from agentorchestra.workspace import Workspace
 from agentorchestra.workspace.sessions import conversations, turns_of
 
 
-class Conversation:
+class ChatSession:
     """The turns of a session, of which the last one may be under way.
 
     Args:

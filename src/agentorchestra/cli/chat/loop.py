@@ -11,7 +11,7 @@ from typing import Any, Never
 
 from rich.console import RenderableType
 
-from agentorchestra.cli.chat.conversation import Conversation
+from agentorchestra.cli.chat.conversation import ChatSession
 from agentorchestra.cli.chat.display import DrawnAnswer, TurnDisplay
 from agentorchestra.cli.chat.message import at, files_here, files_in, files_named, kept_as_file
 from agentorchestra.cli.chat.screen import ChatScreen
@@ -66,7 +66,7 @@ class Chat:
 
     def __init__(
         self,
-        talk: Conversation,
+        talk: ChatSession,
         folder: Path,
         carry_out: Callable[[Chat, str], Awaitable[str | None]],  # a line that begins with a /
         commands: Callable[[Path], list[str]],  # what may stand behind it, of a folder of saved prompts

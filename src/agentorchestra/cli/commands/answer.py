@@ -17,7 +17,7 @@ from agentorchestra.cli.output import command, print_result, say
 from agentorchestra.cli.terminal import TerminalAsker
 from agentorchestra.cli.workspaces import opened_run, verdict_on
 from agentorchestra.core.errors import AnswerError, FencedError
-from agentorchestra.core.protocols import Job
+from agentorchestra.core.protocols import RunJob
 from agentorchestra.core.spec import FINAL, Question, RunResult, RunStatus
 from agentorchestra.workspace import Workspace
 
@@ -190,7 +190,7 @@ async def _stopped(workspace: Workspace[Any], run_id: str) -> RunStatus | None:
     return status if status in (RunStatus.PAUSED, RunStatus.CANCELLED) else None
 
 
-def _holder(job: Job | None) -> str:
+def _holder(job: RunJob | None) -> str:
     if job is None or job.owner is None or job.lease_until is None:
         return "no process drives the run"
     until = job.lease_until.strftime("%H:%M:%S UTC")

@@ -100,7 +100,7 @@ def chat(
 
     async def work() -> int:
         from agentorchestra.cli.chat.commands import carry_out, names
-        from agentorchestra.cli.chat.conversation import Conversation
+        from agentorchestra.cli.chat.conversation import ChatSession
         from agentorchestra.cli.chat.loop import Chat
         from agentorchestra.cli.commands.run import session_to_go_on
 
@@ -111,7 +111,7 @@ def chat(
             options = cast("RunFields", given)
             options["on_ask"] = options["on_ask"] or workspace.settings.on_ask
             options["budget"] = Budget(cost_usd=budget_usd, active_s=timeout_s)
-            talk = Conversation(workspace, name, options)
+            talk = ChatSession(workspace, name, options)
             await talk.look()
             if options["model"] is None and talk.last is None and not model_is_set(workspace.settings):
                 raise ChatError(

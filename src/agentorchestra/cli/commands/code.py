@@ -25,7 +25,7 @@ from agentorchestra.cli.options import (
 )
 from agentorchestra.cli.output import emit_json, say
 from agentorchestra.cli.project import (
-    Landing,
+    ApplyOptions,
     applied_line,
     branch_option,
     exit_code_of_code,
@@ -69,7 +69,7 @@ blocked), 4 out of budget or time, 5 waiting or paused, 130 cancelled."""
 @on_ask_option("run", 5)
 @json_option("one object with the result, its diff and what was applied")
 @workspace_option
-async def code(project: Path, task: str, landing: Landing, as_json: bool, folder: Path, **given: Any) -> int:
+async def code(project: Path, task: str, landing: ApplyOptions, as_json: bool, folder: Path, **given: Any) -> int:
     """Let an agent with a terminal work on a copy of DIR, and bring back what it changed.
 
     TASK says what is to be done; a TASK of - is read from stdin. At the end the diff is shown, and at a terminal you

@@ -23,7 +23,7 @@ from agentorchestra.workspace import DEFAULT_COST_USD, load_settings
 
 if TYPE_CHECKING:
     from agentorchestra.evaluation.plan import Arm, EvalPlan
-    from agentorchestra.evaluation.runner import Ending, Progress
+    from agentorchestra.evaluation.runner import Ending, EvaluationProgress
 
 _MOST_FAULTS = 5  # questions that cannot be asked or scored; the report has all
 
@@ -559,7 +559,7 @@ async def _drive(
 
     failed = 0
 
-    def tell(state: Progress) -> None:
+    def tell(state: EvaluationProgress) -> None:
         nonlocal failed
         failed = state.failed
         say(clean(_line(state)))
@@ -586,7 +586,7 @@ async def _drive(
     return 3 if ending.left_out or ending.refusals or ending.missing or failed else 0
 
 
-def _line(state: Progress) -> str:
+def _line(state: EvaluationProgress) -> str:
     money = dollars(state.spent_usd) + (f", {dollars(state.left_usd)} left" if state.left_usd is not None else "")
     left = "" if state.left_s is None else f", about {_time(state.left_s)} to go"
     return f"{state.done}/{state.total}  {state.last}  ({money}{left})"

@@ -22,7 +22,7 @@ from agentorchestra.cli.options import (
     workspace_option,
 )
 from agentorchestra.cli.output import HandedOver, as_plain, emit, emit_json, one_line, say, summary_line, verdict_line
-from agentorchestra.cli.project import Landing, exit_code_of_code, finish
+from agentorchestra.cli.project import ApplyOptions, exit_code_of_code, finish
 from agentorchestra.cli.workspaces import exists, opened, opened_run, task_folder_of, verdict_on
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import AgentOrchestraError, FencedError, TaskFolderError, UsageError
@@ -96,7 +96,7 @@ async def resume(
             ask = record.manifest.on_ask != "deny"
             result = await drive(workspace, record.id, folder=folder, as_json=as_json, ask=ask, budget=budget, pin=pin)
             code_of = exit_code_of_code if record.manifest.tests else None
-            return await finish(workspace, result, Landing(), folder, out, as_json=as_json, code_of=code_of)
+            return await finish(workspace, result, ApplyOptions(), folder, out, as_json=as_json, code_of=code_of)
 
     async def go_on(workspace: Workspace[Any], run_id: str) -> RunResult:
         if abandoned:

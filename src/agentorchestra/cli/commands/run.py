@@ -29,7 +29,7 @@ from agentorchestra.cli.options import (
     workspace_options,
 )
 from agentorchestra.cli.output import clean, emit_either, say
-from agentorchestra.cli.project import Landing, finish, landing_options
+from agentorchestra.cli.project import ApplyOptions, finish, landing_options
 from agentorchestra.cli.start import check_roles, drive_new, spec_of, spec_options
 from agentorchestra.cli.workspaces import find_run, opened
 from agentorchestra.core.errors import SessionError, UnknownRunError
@@ -142,7 +142,7 @@ def run(
     task_file: Path | None,
     task_folder: Path | None,
     project: Path | None,
-    landing: Landing,
+    landing: ApplyOptions,
     session: str | None,
     goes_on: bool,
     out: Out,

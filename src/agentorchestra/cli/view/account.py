@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from agentorchestra.cli.output import one_line, plural
 from agentorchestra.cli.progress import describe, lasting, reply_text
 from agentorchestra.cli.view.model import RunView, Span
-from agentorchestra.cli.view.tree import Node, step_line, tree
+from agentorchestra.cli.view.tree import SpanNode, step_line, tree
 from agentorchestra.core.effects import FINISH, EffectKind
 from agentorchestra.core.errors import StoreError
 from agentorchestra.core.ids import EffectKey, canonical_json
@@ -61,7 +61,7 @@ class Work:
     def lines(self) -> list[str]:
         return self._format([entry for node in tree(self._view) for entry in self._items(node)]) or ["nothing yet"]
 
-    def _items(self, node: Node) -> Iterator[Act | list[str]]:
+    def _items(self, node: SpanNode) -> Iterator[Act | list[str]]:
         """Yield what one effect was, with the agents that worked inside it as lines of their own."""
         span = node.span
         if span is None:  # a call that is not allowed yet, or rivals for a step
@@ -84,7 +84,7 @@ class Work:
         if act is not None and (act.error or not (agents or any(not question.allows for question in questions))):
             yield act
 
-    def _agent(self, node: Node, span: Span) -> list[str]:
+    def _agent(self, node: SpanNode, span: Span) -> list[str]:
         agent = node.agent
         assert agent is not None
         top = agent.parent is self._view.root
@@ -112,7 +112,7 @@ class Work:
                 lines.append(f"  answers: {'the answer below' if answer == self._answer else one_line(answer, _WIDTH)}")
         return lines
 
-    def _read_tools(self, node: Node) -> None:
+    def _read_tools(self, node: SpanNode) -> None:
         """Take what the tools of an agent's first request say of themselves."""
         for child in node.inner:
             if child.span is not None and child.span.decides and child.span.effect.get("request"):
@@ -122,7 +122,7 @@ class Work:
                         self._notes.setdefault(tool.name, one_line(tool.description, _VALUE))
                 return
 
-    def _act(self, node: Node, span: Span) -> Act | None:
+    def _act(self, node: SpanNode, span: Span) -> Act | None:
         outcome, effect, under_way = span.record.outcome, span.effect, node.status in _UNDER_WAY
         if outcome is not None and outcome.status == "limited":
             return None  # the end of the run says it

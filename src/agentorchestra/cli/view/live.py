@@ -35,7 +35,7 @@ _MOST_CHARS = 2000  # characters of streamed text that are kept for each effect
 _SHOW_CURSOR = "\x1b[?25h"
 
 
-class Display:
+class RunDisplay:
     """Shows a run while it is driven. Nothing that goes wrong here stops the run."""
 
     def __init__(self, workspace: Workspace[Any], run_id: str) -> None:
@@ -99,7 +99,7 @@ def _drain(queue: asyncio.Queue[Notice]) -> list[Notice]:
     return notices
 
 
-class PlainDisplay(Display):
+class PlainDisplay(RunDisplay):
     """Lines on stderr; of the events before only what later lines need, and their number of decisions."""
 
     def __init__(
@@ -150,7 +150,7 @@ class PlainDisplay(Display):
         self._over.clear()
 
 
-class PictureDisplay(Display):
+class PictureDisplay(RunDisplay):
     """Keeps the tree of agents, and has it drawn while the run goes on."""
 
     def __init__(self, workspace: Workspace[Any], run_id: str) -> None:

@@ -20,7 +20,7 @@ from agentorchestra.core.messages import ToolCall
 from agentorchestra.core.spec import Question, RunManifest, RunStatus
 from agentorchestra.log.ledger import Ledger, Record, parent_key
 from agentorchestra.runtime.run import open_questions
-from agentorchestra.tools.todo import Plan, Plans
+from agentorchestra.tools.todo import Plans, TodoPlan
 
 _AGENTS = (EffectKind.INVOKE_AGENT, EffectKind.SPAWN)
 _DECIDES = ("decision", "final")
@@ -131,7 +131,7 @@ class AgentView:
     decided: dict[EffectKey, ToolCall] = field(default_factory=dict)
 
     @property
-    def plan(self) -> Plan | None:
+    def plan(self) -> TodoPlan | None:
         return self.plans.plans.get(self.plans.active) if self.plans.active is not None else None
 
     @property

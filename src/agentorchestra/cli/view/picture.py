@@ -39,7 +39,7 @@ _RUN, _AGENT, _CALL, _NOTE, _PLAN, _STREAM, _PAST, _ENDED_PLAN = range(8)
 """What a line is about, most important first: where a terminal is too low, the last ones go."""
 
 
-class Line(NamedTuple):
+class _Line(NamedTuple):
     """A line of the picture: what it is about, and its text (already of one line)."""
 
     about: int
@@ -63,7 +63,7 @@ def picture(
     return [_cut(line.text, width, encoding) for line in lines]
 
 
-def _head(view: RunView, now: datetime, width: int) -> list[Line]:
+def _head(view: RunView, now: datetime, width: int) -> list[_Line]:
     budget, usage = view.budget, view.usage
     seconds = view.active_s(now)
     cost, unknown = dollars(usage.cost_usd), unknown_cost(usage)
@@ -76,7 +76,7 @@ def _head(view: RunView, now: datetime, width: int) -> list[Line]:
         *([unknown] if unknown else []),
     ]
     style = f"bold {_STYLES.get(view.status.value, '')}".strip()
-    return [Line(_RUN, Text(line, style=style if not row else "bold")) for row, line in enumerate(_flow(parts, width))]
+    return [_Line(_RUN, Text(line, style=style if not row else "bold")) for row, line in enumerate(_flow(parts, width))]
 
 
 def _limit(limit: float | None, unit: str = "") -> str:
@@ -94,8 +94,8 @@ def _flow(parts: Iterable[str], width: int) -> list[str]:
     return lines
 
 
-def _agents(view: RunView, now: datetime, width: int, texts: Mapping[str, str]) -> list[Line]:
-    lines: list[Line] = []
+def _agents(view: RunView, now: datetime, width: int, texts: Mapping[str, str]) -> list[_Line]:
+    lines: list[_Line] = []
     for child in view.root.children:
         for depth, agent in child.walk():
             lines += _agent(view, agent, "  " * depth, now, width, texts)
@@ -106,7 +106,7 @@ def _agents(view: RunView, now: datetime, width: int, texts: Mapping[str, str]) 
 
 def _agent(
     view: RunView, agent: AgentView, indent: str, now: datetime, width: int, texts: Mapping[str, str]
-) -> list[Line]:
+) -> list[_Line]:
     status = agent.status
     if status == "running" and not view.driven:
         status = "interrupted"
@@ -121,44 +121,44 @@ def _agent(
     if width >= NARROW:
         title.truncate(width - cell_len(sums) - 2, overflow="ellipsis", pad=True)
         title.append(f"  {sums}", style="dim")
-        lines = [Line(about, title)]
+        lines = [_Line(about, title)]
     else:
-        lines = [Line(about, title), Line(_PAST if over else _PLAN, Text(f"{indent}  {sums}", style="dim"))]
+        lines = [_Line(about, title), _Line(_PAST if over else _PLAN, Text(f"{indent}  {sums}", style="dim"))]
     inner = f"{indent}  "
     if agent.plan is not None:
         for step in agent.plan.steps:
             style = "green" if step.status == "completed" else "red" if step.status == "blocked" else ""
-            lines.append(Line(_ENDED_PLAN if over else _PLAN, Text(f"{inner}{step_line(step)}", style=style)))
+            lines.append(_Line(_ENDED_PLAN if over else _PLAN, Text(f"{inner}{step_line(step)}", style=style)))
     for span in agent.open.values():
         lines += _call(span, inner, now, width, texts)
     if status == "running":
         for key, call in agent.decided.items():
             if key not in view.spans:
-                lines.append(Line(_CALL, Text(f"{inner}> {one_line(call_text(call.name, call.arguments), 500)}")))
+                lines.append(_Line(_CALL, Text(f"{inner}> {one_line(call_text(call.name, call.arguments), 500)}")))
                 # A pure effect says something before the log has its key.
                 words = texts.get(str(key), "")
                 if words.strip():
-                    lines.append(Line(_STREAM, Text(f"{inner}| {one_line(words, 300)}", style="dim italic")))
+                    lines.append(_Line(_STREAM, Text(f"{inner}| {one_line(words, 300)}", style="dim italic")))
     return lines
 
 
-def _call(span: Span, indent: str, now: datetime, width: int, texts: Mapping[str, str]) -> list[Line]:
+def _call(span: Span, indent: str, now: datetime, width: int, texts: Mapping[str, str]) -> list[_Line]:
     seconds = max(0.0, (now - span.opened).total_seconds()) if span.opened is not None else 0.0
     if span.kind is EffectKind.ASK_HUMAN:
-        return [Line(_AGENT, Text(f"{indent}? {describe(span.effect, 500)}", style="bold yellow"))]
+        return [_Line(_AGENT, Text(f"{indent}? {describe(span.effect, 500)}", style="bold yellow"))]
     tail = f"  {seconds:.0f} s"
     text = Text(f"{indent}> {describe(span.effect, 500, called=span.called)}")
     text.truncate(max(1, width - len(tail)), overflow="ellipsis")
     text.append(tail, style="dim")
-    lines = [Line(_CALL, text)]
+    lines = [_Line(_CALL, text)]
     if span.failures:
         last = span.failures[-1]
         again = "" if last.retry_in_s is None else f"again after {last.retry_in_s:g} s: "
         by = f"{last.target}: " if last.target else ""
         failed = f"{indent}  attempt {last.number} failed, {again}{by}{one_line(last.error, 300)}"
-        lines.append(Line(_CALL, Text(failed, style="yellow")))
+        lines.append(_Line(_CALL, Text(failed, style="yellow")))
     for piece in _last_lines(texts.get(str(span.key), ""), width - cell_len(indent) - 2):
-        lines.append(Line(_STREAM, Text(f"{indent}| {piece}", style="dim italic")))
+        lines.append(_Line(_STREAM, Text(f"{indent}| {piece}", style="dim italic")))
     return lines
 
 
@@ -176,25 +176,25 @@ def _last_lines(text: str, width: int) -> list[str]:
     return [line for line in lines if line.strip()][-_STREAM_LINES:]
 
 
-def _foot(view: RunView, *, last: bool) -> list[Line]:
+def _foot(view: RunView, *, last: bool) -> list[_Line]:
     lines = [
-        Line(_NOTE, Text(f"{note.level}: {one_line(note.text, 500)}", style=_STYLES.get(note.level, "")))
+        _Line(_NOTE, Text(f"{note.level}: {one_line(note.text, 500)}", style=_STYLES.get(note.level, "")))
         for note in view.notes[-_NOTES:]
     ]
     if view.status in (RunStatus.WAITING, RunStatus.PAUSED) and not last:
-        lines += [Line(_NOTE, Text(f"? {one_line(ask.question, 500)}", style="bold yellow")) for ask in view.questions]
+        lines += [_Line(_NOTE, Text(f"? {one_line(ask.question, 500)}", style="bold yellow")) for ask in view.questions]
         if view.until is not None and view.status is RunStatus.WAITING:
-            lines.append(Line(_NOTE, Text(f"waits until {local_time(view.until)}", style="yellow")))
+            lines.append(_Line(_NOTE, Text(f"waits until {local_time(view.until)}", style="yellow")))
     return lines
 
 
-def _fit(lines: list[Line], height: int) -> list[Line]:
+def _fit(lines: list[_Line], height: int) -> list[_Line]:
     """Return the most important lines, in their order; the last one says how many are left out."""
     if len(lines) <= height:
         return lines
     by_weight = sorted(range(len(lines)), key=lambda index: (lines[index].about, -index))
     indices = sorted(by_weight[: height - 1])
-    more = Line(_RUN, Text(f"... {plural(len(lines) - len(indices), 'line')} more", style="dim"))
+    more = _Line(_RUN, Text(f"... {plural(len(lines) - len(indices), 'line')} more", style="dim"))
     return [*(lines[index] for index in indices), more]
 
 

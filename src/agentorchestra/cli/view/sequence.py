@@ -18,7 +18,7 @@ _LANE = (8, 18)  # columns of a lifeline, least and most
 _SHARE = 3 / 5  # the part of a terminal's width that the lifelines get at most; the rest is for the words
 
 
-class Cell(NamedTuple):
+class LifelineCell(NamedTuple):
     """What one agent's lifeline shows in a row."""
 
     mark: str  # of who sends, receives, is refused, changes a thread, answers or is lost; "" for none
@@ -28,11 +28,11 @@ class Cell(NamedTuple):
     right: bool = False
 
 
-class Row(NamedTuple):
+class ExchangeRow(NamedTuple):
     """An exchange with its cells, in the order of the agents, and what it is."""
 
     exchange: AgentExchange
-    cells: tuple[Cell, ...]
+    cells: tuple[LifelineCell, ...]
     about: str
 
 
@@ -40,15 +40,15 @@ def agents(talk: Conversation) -> list[str]:
     return [talk.leader, *talk.members]
 
 
-def rows(talk: Conversation) -> list[Row]:
-    names, dead, table = agents(talk), set[str](), list[Row]()
+def rows(talk: Conversation) -> list[ExchangeRow]:
+    names, dead, table = agents(talk), set[str](), list[ExchangeRow]()
     for exchange in talk.exchanges:
         (dead.add if exchange.kind == "lost" else dead.discard)(exchange.sender)
-        table.append(Row(exchange, tuple(_cells(exchange, names, dead)), _about(exchange)))
+        table.append(ExchangeRow(exchange, tuple(_cells(exchange, names, dead)), _about(exchange)))
     return table
 
 
-def _cells(exchange: AgentExchange, names: list[str], dead: set[str]) -> Iterator[Cell]:
+def _cells(exchange: AgentExchange, names: list[str], dead: set[str]) -> Iterator[LifelineCell]:
     sender = names.index(exchange.sender) if exchange.sender in names else None
     targets = [names.index(name) for name in exchange.to if name in names] if exchange.kind == "message" else []
     ends = [*targets, *([] if sender is None else [sender])]
@@ -60,7 +60,7 @@ def _cells(exchange: AgentExchange, names: list[str], dead: set[str]) -> Iterato
         elif place in targets:
             mark = REFUSAL if exchange.refused else RIGHT if sender is None or place > sender else LEFT
         on_line = bool(targets) and min(ends) <= place <= max(ends)
-        yield Cell(mark, name not in dead, on_line and place > min(ends), on_line and place < max(ends))
+        yield LifelineCell(mark, name not in dead, on_line and place > min(ends), on_line and place < max(ends))
 
 
 def _about(exchange: AgentExchange) -> str:
@@ -77,7 +77,7 @@ def _about(exchange: AgentExchange) -> str:
     return f"refused: {done}" if exchange.refused else done
 
 
-def words_of(row: Row, width: int = 160) -> str:
+def words_of(row: ExchangeRow, width: int = 160) -> str:
     reason = f"({row.exchange.refused})" if row.exchange.refused else ""
     words = f"{row.about} {row.exchange.content}".strip().removesuffix(":")
     return _shorten(one_line(f"{words} {reason}", 2000), width)
@@ -109,11 +109,11 @@ def list_lines(talk: Conversation, numbers: Sequence[int] | None = None) -> list
     return [_plain(row, digits) for row in rows(talk) if numbers is None or row.exchange.n in numbers]
 
 
-def _time(row: Row) -> str:
+def _time(row: ExchangeRow) -> str:
     return f"{row.exchange.seconds:,.1f} s"
 
 
-def _lane(cell: Cell, lane: int) -> str:
+def _lane(cell: LifelineCell, lane: int) -> str:
     before = (lane - 1) // 2
     middle = cell.mark or (_CROSS if cell.left and cell.right else _LIFE if cell.alive else " ")
     return (_LINE if cell.left else " ") * before + middle + (_LINE if cell.right else " ") * (lane - 1 - before)
@@ -132,7 +132,7 @@ def _shorten(line: str, width: int) -> str:
     return text.plain
 
 
-def _plain(row: Row, digits: int) -> str:
+def _plain(row: ExchangeRow, digits: int) -> str:
     exchange = row.exchange
     to = f" -> {', '.join(exchange.to)}" if exchange.kind == "message" and exchange.to else ""
     return f"{exchange.n:>{digits}}  {_time(row)}  {one_line(exchange.sender + to)}  {words_of(row)}"

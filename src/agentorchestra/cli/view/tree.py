@@ -21,7 +21,7 @@ SIGNS = {"not_started": "[ ]", "in_progress": "[>]", "completed": "[x]", "blocke
 
 
 @dataclass
-class Node:
+class SpanNode:
     """An effect and what was performed inside it."""
 
     name: str  # its key; a branch, for the rival candidates of a step, which are no effect
@@ -29,14 +29,14 @@ class Node:
     agent: AgentView | None = None  # where it invoked one
     status: str = ""  # its outcome's, an agent's own, `answered`, `open`, `started` or `interrupted`; "" for candidates
     usage: Usage = field(default_factory=Usage)  # with everything inside it
-    inner: list[Node] = field(default_factory=list)  # what was performed inside it
+    inner: list[SpanNode] = field(default_factory=list)  # what was performed inside it
 
     @property
     def label(self) -> str:
         return describe(self.span.effect, called=self.span.called) if self.span is not None else "candidates"
 
 
-def tree(view: RunView) -> list[Node]:
+def tree(view: RunView) -> list[SpanNode]:
     """Return the effects on the run's root branch, with all others below them; superseded ones are left out."""
     spans: dict[str, dict[int, Span]] = {"/": {}}
     branches: dict[EffectKey, set[str]] = {}
@@ -59,16 +59,16 @@ def tree(view: RunView) -> list[Node]:
     for charge in view.charges:
         usages[charge.key] = usages.get(charge.key, Usage()) + charge.usage
 
-    def below(branch: str) -> list[Node]:
+    def below(branch: str) -> list[SpanNode]:
         return [node(EffectKey(branch, n)) for n in sorted({*spans[branch], *owners.get(branch, ())})]
 
-    def node(key: EffectKey) -> Node:
+    def node(key: EffectKey) -> SpanNode:
         span = spans[key.branch].get(key.n)
-        node = Node(str(key), span, view.agents.get(key), _status(view, span), usages.get(key, Usage()))
+        node = SpanNode(str(key), span, view.agents.get(key), _status(view, span), usages.get(key, Usage()))
         for branch in sorted(branches.get(key, ()), key=_natural):
             inside = below(branch)
             if span is None:
-                node.inner.append(Node(branch, inner=inside, usage=sum((child.usage for child in inside), Usage())))
+                node.inner.append(SpanNode(branch, inner=inside, usage=sum((child.usage for child in inside), Usage())))
             else:
                 node.inner += inside
         node.usage = sum((child.usage for child in node.inner), node.usage)
@@ -105,7 +105,7 @@ def tree_lines(view: RunView) -> list[str]:
     return [line for node in tree(view) for line in _lines(node, "")] or ["(nothing recorded yet)"]
 
 
-def _lines(node: Node, indent: str) -> Iterator[str]:
+def _lines(node: SpanNode, indent: str) -> Iterator[str]:
     yield f"{indent}{node.name}  {'  '.join(_parts(node))}".rstrip()
     inner = f"{indent}  "
     for failure in node.span.failures if node.span is not None else ():
@@ -120,7 +120,7 @@ def _lines(node: Node, indent: str) -> Iterator[str]:
         yield from _lines(child, inner)
 
 
-def _parts(node: Node) -> Iterator[str]:
+def _parts(node: SpanNode) -> Iterator[str]:
     span = node.span
     if span is None:
         if "#" in node.name:

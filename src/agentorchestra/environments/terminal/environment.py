@@ -23,7 +23,7 @@ from agentorchestra.environments.registry import EnvironmentParts
 from agentorchestra.environments.terminal import verifier
 from agentorchestra.environments.terminal.keys import encode_keys
 from agentorchestra.environments.terminal.network import Reach, TerminalProxy, reach_of
-from agentorchestra.sandbox import Job, Sandbox, SandboxLimits, Seen, Shell, ShellRan, ShellState
+from agentorchestra.sandbox import Job, Sandbox, SandboxLimits, ScreenLook, Shell, ShellRan, ShellState
 from agentorchestra.sandbox._terminal import SIZE, Size
 from agentorchestra.sandbox.factory import shell_in
 from agentorchestra.sandbox.output import plain
@@ -462,7 +462,7 @@ def _jobs_in(jobs: JsonValue) -> list[tuple[str, JsonValue]]:
     return list(jobs.items()) if isinstance(jobs, dict) else []
 
 
-def _screen_text(seen: Seen) -> str:
+def _screen_text(seen: ScreenLook) -> str:
     job, picture = seen.job, seen.picture
     lines = fold(picture.lines) or ["(the screen is empty)"]
     if seen.missed:

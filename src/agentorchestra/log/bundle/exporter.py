@@ -22,7 +22,7 @@ from agentorchestra.log.bundle import format as form
 from agentorchestra.log.bundle.format import Exported, Header, KeptFiles, Sum
 from agentorchestra.log.bundle.lines import to_line
 from agentorchestra.log.bundle.origin import Origin
-from agentorchestra.log.bundle.secrets import Watch
+from agentorchestra.log.bundle.secrets import SecretScanner
 from agentorchestra.log.store.blobs import sync_folder
 from agentorchestra.log.store.references import BATCH, PRIVATE, TASK_FILE, is_json, names_in
 
@@ -56,7 +56,7 @@ async def export_run(
     try:
         with os.fdopen(handle, "w+b") as file, tempfile.TemporaryFile(dir=folder) as log:
             with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, allowZip64=True, compresslevel=6) as archive:
-                done = await _Writer(store, record, archive, Watch(secrets)).write(log, files, origin)
+                done = await _Writer(store, record, archive, SecretScanner(secrets)).write(log, files, origin)
             digest = await asyncio.to_thread(_digest, file)
             size = file.tell()
         await asyncio.to_thread(_place, temporary, out)
@@ -89,7 +89,7 @@ def _place(temporary: Path, out: Path) -> None:
 
 
 class _Writer:
-    def __init__(self, store: Store, record: RunRecord, archive: zipfile.ZipFile, watch: Watch) -> None:
+    def __init__(self, store: Store, record: RunRecord, archive: zipfile.ZipFile, watch: SecretScanner) -> None:
         self._store = store
         self._record = record
         self._watch = watch

@@ -57,7 +57,7 @@ RATIO_FROM = 64 * 1024**2
 CHUNK = 1 << 20
 
 
-class Git(BaseModel, frozen=True):
+class GitRevision(BaseModel, frozen=True):
     """The revision of the folder that the run's program lies in, when it was exported."""
 
     revision: str
@@ -76,7 +76,7 @@ class Header(BaseModel, frozen=True):
     files: bool = True  # whether the files given with the task are in it
     distribution: str = ""  # the version of agentorchestra it was made with
     python: str = ""
-    git: Git | None = None  # None where there is no repository
+    git: GitRevision | None = None  # None where there is no repository
 
 
 class Sum(BaseModel, frozen=True, extra="forbid"):

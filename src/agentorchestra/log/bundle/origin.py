@@ -13,7 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 from pydantic import SecretStr
 
 from agentorchestra.core.settings import Settings
-from agentorchestra.log.bundle.format import Git
+from agentorchestra.log.bundle.format import GitRevision
 
 _GIT_S = 10.0
 
@@ -24,7 +24,7 @@ class Origin(NamedTuple):
     settings: dict[str, Any]  # without database, secret values and passwords in addresses
     packages: dict[str, str]  # versions of the installed distributions, by name
     distribution: str  # the version of agentorchestra
-    git: Git | None  # the revision of the program's folder, None where there is no repository
+    git: GitRevision | None  # the revision of the program's folder, None where there is no repository
 
 
 def origin_of(settings: Settings, distribution: str, folder: Path) -> Origin:
@@ -43,7 +43,7 @@ def _packages() -> dict[str, str]:
     return dict(sorted(versions.items()))
 
 
-def _revision(folder: Path) -> Git | None:
+def _revision(folder: Path) -> GitRevision | None:
     """Return a folder's git revision; nothing that the repository's configuration names is executed."""
     program = shutil.which("git")
     if program is None or not folder.is_dir():
@@ -75,11 +75,11 @@ def _revision(folder: Path) -> Git | None:
     head = git("rev-parse", "--verify", "HEAD")
     if head is not None and git("config", "--local", "--get-regexp", r"^filter\..*") is not None:
         # `status` would run these programs over changed files.
-        return Git(revision=head.strip(), dirty=True)
+        return GitRevision(revision=head.strip(), dirty=True)
     changed = git("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all")
     if head is None or changed is None:
         return None
-    return Git(revision=head.strip(), dirty=bool(changed.strip()))
+    return GitRevision(revision=head.strip(), dirty=bool(changed.strip()))
 
 
 def _without_passwords(value: Any) -> Any:

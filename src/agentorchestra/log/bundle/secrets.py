@@ -26,7 +26,7 @@ def secret_variables(environ: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-class Watch:
+class SecretScanner:
     """Looks for secrets, given by name, in bytes."""
 
     def __init__(self, secrets: Mapping[str, str]) -> None:

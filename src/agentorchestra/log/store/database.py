@@ -23,7 +23,7 @@ from agentorchestra.core.errors import (
     WorkspaceNewerError,
     WorkspaceNotWritableError,
 )
-from agentorchestra.core.protocols import Job, Owner
+from agentorchestra.core.protocols import Owner, RunJob
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.store.blobs import BlobFiles, check_hash, no_blob
 from agentorchestra.log.store.commits import Landing
@@ -205,11 +205,11 @@ class Database(ABC):
                 connection.close()
 
     @staticmethod
-    def _job(connection: Connection, run: str) -> Job | None:
+    def _job(connection: Connection, run: str) -> RunJob | None:
         row = connection.execute(select(*jobs.c).where(jobs.c.run == run)).first()
         if row is None:
             return None
-        return Job(
+        return RunJob(
             run=row.run,
             owner=None if row.owner is None else Owner.model_validate_json(row.owner),
             epoch=row.epoch,

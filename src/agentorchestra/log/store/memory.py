@@ -20,9 +20,9 @@ from agentorchestra.core.ids import PART
 from agentorchestra.core.protocols import (
     Acceptance,
     BlobInfo,
-    Job,
     Owner,
     RunHead,
+    RunJob,
     RunRecord,
     RunState,
     Store,
@@ -292,12 +292,12 @@ class MemoryStore(Store):
                 waits.append((_event(log[ends[-1] - 1]), ends[-1] < len(log)))
         return waits
 
-    async def job(self, run: str) -> Job | None:
+    async def job(self, run: str) -> RunJob | None:
         with self._use():
             entry = self._runs.get(run)
             if entry is None:
                 return None
-            return Job(run=run, owner=entry.owner, epoch=entry.epoch, lease_until=entry.lease_until)
+            return RunJob(run=run, owner=entry.owner, epoch=entry.epoch, lease_until=entry.lease_until)
 
     async def claim(self, run: str, owner: Owner, *, lease_s: float, expect_epoch: int | None = None) -> int | None:
         with self._use():

@@ -14,7 +14,7 @@ from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.effects import OF_AGENTS
 from agentorchestra.core.errors import AgentOrchestraError, LogChangedError
 from agentorchestra.core.events import Event, RunCreated
-from agentorchestra.core.protocols import BlobInfo, Job, RunHead, RunRecord, RunState
+from agentorchestra.core.protocols import BlobInfo, RunHead, RunJob, RunRecord, RunState
 from agentorchestra.core.query import LogQuery
 from agentorchestra.core.spec import ManifestHead, RunStatus
 from agentorchestra.log.store import deletion, histories, rows, shared
@@ -153,7 +153,7 @@ class Reader(Database):
 
         return await self._read(read)
 
-    async def job(self, run: str) -> Job | None:
+    async def job(self, run: str) -> RunJob | None:
         return await self._read(lambda connection: self._job(connection, run))
 
     async def get_blob(self, sha256: str) -> bytes:

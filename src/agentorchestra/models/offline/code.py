@@ -32,7 +32,7 @@ def tell(name, function, arguments):
 
 
 @dataclass(frozen=True)
-class Call:
+class CallRecord:
     """A call that was made, with its result ("" and no contents while it is not known)."""
 
     name: str
@@ -87,7 +87,7 @@ def program(calls: Sequence[tuple[str, dict[str, JsonValue]]]) -> str:
     return "\n".join([*([_HEAD] if lines else []), *lines, *ends])
 
 
-def printed_calls(text: str) -> list[Call]:
+def printed_calls(text: str) -> list[CallRecord]:
     if not text.startswith(_RESULT):
         return []
     output = "\n".join(content.text for content in parse_contents(text)) or text
@@ -102,19 +102,19 @@ def printed_calls(text: str) -> list[Call]:
     return calls
 
 
-def _call(record: dict[str, Any]) -> Call:
+def _call(record: dict[str, Any]) -> CallRecord:
     name, arguments = str(record["call"]), record.get("arguments")
     values = arguments if isinstance(arguments, dict) else {}
     if "error" in record:
-        return Call(name, values, str(record["error"]), True, ())
+        return CallRecord(name, values, str(record["error"]), True, ())
     result = record.get("result")
     rows = result if isinstance(result, list) else []
     if not rows or not all(isinstance(row, dict) and "text" in row for row in rows):
-        return Call(name, values, result if isinstance(result, str) else json.dumps(result), False, ())
+        return CallRecord(name, values, result if isinstance(result, str) else json.dumps(result), False, ())
     contents = [
         RenderedContent(kind="file", ref=str(row["source"]), place=str(row["place"]), text=str(row["text"]))
         for row in rows
         if row.get("place")
     ]
     text = "\n".join(str(row["text"]) for row in rows if not row.get("place"))
-    return Call(name, values, text, False, tuple(pieces(contents)))
+    return CallRecord(name, values, text, False, tuple(pieces(contents)))

@@ -24,7 +24,7 @@ from agentorchestra.core.settings import ModelProfile
 from agentorchestra.models.client import OnDelta, stream_whole
 from agentorchestra.models.offline import code, rules, team
 from agentorchestra.models.offline.calls import agent_result, spelled_calls, unknown_calls
-from agentorchestra.models.offline.code import Call
+from agentorchestra.models.offline.code import CallRecord
 from agentorchestra.models.offline.passages import pieces
 from agentorchestra.models.render import RenderedContent, parse_contents, render_message, without_contents
 
@@ -77,7 +77,7 @@ class _View:
     files: tuple[str, ...]  # the names of its files
     tools: Mapping[str, Mapping[str, Any]]  # the parameters of each tool offered
     last: bool  # whether this step must be the answer
-    calls: tuple[Call, ...]  # the calls made so far, in order
+    calls: tuple[CallRecord, ...]  # the calls made so far, in order
     contents: tuple[RenderedContent, ...]  # the pieces of files seen so far, in order, each once
     steps: int  # decisions taken so far
     chars: int  # the prompt's size
@@ -128,7 +128,7 @@ class _View:
             first=first,
         )
 
-    def calls_of(self, name: str) -> list[Call]:
+    def calls_of(self, name: str) -> list[CallRecord]:
         return [call for call in self.calls if call.name == name]
 
     @property
@@ -168,7 +168,7 @@ def _listed_files(text: str) -> tuple[str, ...]:
     return tuple(match["name"] for match in _FILE_LINE.finditer(text[start:end])) if 0 <= start < end else ()
 
 
-def _calls(turn: list[tuple[Message, str]]) -> tuple[Call, ...]:
+def _calls(turn: list[tuple[Message, str]]) -> tuple[CallRecord, ...]:
     results = {message.tool_call_id or "": (text, message.is_error) for message, text in turn if message.role == "tool"}
     calls = []
     for message, _ in turn:
@@ -176,7 +176,7 @@ def _calls(turn: list[tuple[Message, str]]) -> tuple[Call, ...]:
             text, is_error = results.get(call.id, ("", False))
             arguments = call.arguments if isinstance(call.arguments, dict) else {}
             contents = tuple(pieces(parse_contents(text)))
-            calls.append(Call(call.name, arguments, without_contents(text).strip(), is_error, contents))
+            calls.append(CallRecord(call.name, arguments, without_contents(text).strip(), is_error, contents))
     for message, text in turn:
         calls += code.printed_calls(text) if message.role == "user" else []
     return tuple(calls)
@@ -254,7 +254,7 @@ def _calls_of_task(view: _View, calls: list[tuple[str, Arguments]]) -> _Decision
             thinking=f"The task spells out what to call: {names}.", next_goal=f"Call {names}.", calls=tuple(calls)
         )
     answers: list[str] = []
-    citations: list[rules.Found] = []
+    citations: list[rules.CitedAnswer] = []
     failed = 0
     for call in history:
         text = call.text or "\n".join(content.text for content in call.contents)
@@ -263,7 +263,7 @@ def _calls_of_task(view: _View, calls: list[tuple[str, Arguments]]) -> _Decision
         failed += call.is_error or (result is not None and result["status"] != "completed")
         for source in (result or {}).get("sources", ()):
             name, place, quote = (str(source.get(name, "")) for name in ("source", "place", "quote"))
-            citations.append(rules.Found(answers[-1], answers[-1], name, place, quote))
+            citations.append(rules.CitedAnswer(answers[-1], answers[-1], name, place, quote))
     status = "completed" if not failed else "blocked" if failed == len(history) else "partial"
     reason = "the calls that the task spells out were made"
     return _finish(view, "\n".join(answers), tuple(citations), reason, status=status)
@@ -339,7 +339,7 @@ def _conclude(view: _View, findings: list[team.Finding]) -> _Decision:
         answer = finding.result.answer or finding.result.report if finding.result is not None else finding.error
         answers.append(answer.removesuffix(NOTE).strip())
         for source in finding.result.sources if finding.result is not None and not finding.failed else ():
-            citations.append(rules.Found("", "", source.source, source.place, source.quote))
+            citations.append(rules.CitedAnswer("", "", source.source, source.place, source.quote))
     text = answers[0] if len(answers) == 1 else "\n".join(f"{n}. {answer}" for n, answer in enumerate(answers, start=1))
     failed = sum(finding.failed for finding in findings)
     status = "completed" if not failed else "blocked" if failed == len(findings) else "partial"
@@ -363,7 +363,7 @@ def _arithmetic(view: _View, expression: str) -> _Decision:
     return _finish(view, f"{value} = {expression} (computed by the python tool)", (), f"{expression} = {value}")
 
 
-def _last_number(call: Call) -> str | None:
+def _last_number(call: CallRecord) -> str | None:
     text = call.text or "\n".join(content.text for content in call.contents)
     numbers = re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w])", text)
     if call.is_error or not numbers:
@@ -379,7 +379,7 @@ def _without_files(view: _View) -> _Decision:
     return _finish(view, sentence, (), "neither files nor arithmetic", status="blocked")
 
 
-def _combine(view: _View, operation: rules.Operation, left: rules.Found, right: rules.Found) -> _Decision:
+def _combine(view: _View, operation: rules.Operation, left: rules.CitedAnswer, right: rules.CitedAnswer) -> _Decision:
     expression = rules.operate(operation, left.value, right.value)
     if expression is None:
         return _finish(view, f"{left.answer}; {right.answer}", (left, right), "both facts were found")
@@ -397,7 +397,7 @@ def _combine(view: _View, operation: rules.Operation, left: rules.Found, right: 
     return _finish(view, answer, (left, right), memory)
 
 
-def _look_up(view: _View, questions: list[rules.Question]) -> list[tuple[str, Arguments]]:
+def _look_up(view: _View, questions: list[rules.ParsedQuestion]) -> list[tuple[str, Arguments]]:
     """Return the next searches; empty when nothing is left to try."""
     searches = view.calls_of("search_files")
     if "search_files" not in view.tools or sum(call.is_error for call in searches) > 1:
@@ -413,7 +413,7 @@ def _look_up(view: _View, questions: list[rules.Question]) -> list[tuple[str, Ar
     return calls
 
 
-def _absence(view: _View, question: rules.Question) -> _Decision:
+def _absence(view: _View, question: rules.ParsedQuestion) -> _Decision:
     if not view.calls and not view.contents:
         sentence = "Not found in the given files. They could not be searched: no tool for that is offered."
         return _finish(view, sentence, (), "no tool reads the files", status="blocked")
@@ -442,7 +442,7 @@ def _verdict(view: _View) -> str:
 
 
 def _finish(
-    view: _View, answer: str, citations: tuple[rules.Found, ...], reason: str, *, status: str = "completed"
+    view: _View, answer: str, citations: tuple[rules.CitedAnswer, ...], reason: str, *, status: str = "completed"
 ) -> _Decision:
     sources: JsonValue = [{"source": cite.source, "place": cite.place, "quote": cite.quote} for cite in citations]
     arguments: Arguments = {"answer": f"{answer} {NOTE}", "status": status, "sources": sources}

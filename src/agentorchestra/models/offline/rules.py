@@ -97,7 +97,7 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Question:
+class ParsedQuestion:
     text: str
     terms: tuple[Term, ...]  # what an answering passage must hold
     wants: Literal["number", "date", "name", ""] = ""  # the sort of answer: a number, a date, a name, or anything
@@ -124,7 +124,7 @@ def questions(task: str) -> list[str]:
     return [match[0].strip() for match in _SENTENCE.finditer(task) if match[0].endswith("?")]
 
 
-def parse_question(task: str, files: Sequence[str]) -> Question:
+def parse_question(task: str, files: Sequence[str]) -> ParsedQuestion:
     """Return the question in a task: its sentence with a question mark where there is one, else all of it."""
     candidates = questions(task)
     text = max(candidates, key=len) if candidates else task
@@ -134,7 +134,7 @@ def parse_question(task: str, files: Sequence[str]) -> Question:
     for phrase in sorted({spelling for name in mentions for spelling in spellings[name]}, key=len, reverse=True):
         text = re.sub(re.escape(phrase), " ", text, flags=re.IGNORECASE)
     text = _SOURCE_PHRASE.sub(" ", text)
-    return Question(text.strip(), _terms(text), _wants(text), tuple(mentions))
+    return ParsedQuestion(text.strip(), _terms(text), _wants(text), tuple(mentions))
 
 
 @lru_cache(maxsize=64)  # of one task it is asked again at each step
@@ -182,7 +182,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Found:
+class CitedAnswer:
     answer: str  # a sentence
     value: str  # the bare value, where there is one
     source: str
@@ -243,11 +243,11 @@ def _names_columns(record: Sequence[str]) -> bool:
     )
 
 
-def best(question: Question, contents: Iterable[RenderedContent]) -> Found | None:
+def best(question: ParsedQuestion, contents: Iterable[RenderedContent]) -> CitedAnswer | None:
     """Return the passage or cell that answers a question; None when none holds all its terms."""
     if not question.terms:
         return None
-    answers: list[Found] = []
+    answers: list[CitedAnswer] = []
     for order, content in enumerate(row for passage in contents for row in table_rows(passage)):
         if question.files and content.ref not in question.files:
             continue
@@ -275,7 +275,7 @@ def _pieces(content: RenderedContent) -> list[RenderedContent]:
 _MOST_MISSING = 20
 
 
-def missing(question: Question, contents: Iterable[RenderedContent]) -> list[str]:
+def missing(question: ParsedQuestion, contents: Iterable[RenderedContent]) -> list[str]:
     """Return the question's terms that no passage seen holds, the first ones."""
     seen = {word for content in contents for word in keys_of(content.text)}
     absent = (term.text for term in question.terms if not any(term.matches(word) for word in seen))
@@ -288,7 +288,7 @@ def _names_file(term: Term, ref: str) -> bool:
     return term.kind != "number" and any(term.matches(word) for word in keys_of(stem.replace("_", " ")))
 
 
-def _in_text(question: Question, content: RenderedContent) -> Found | None:
+def _in_text(question: ParsedQuestion, content: RenderedContent) -> CitedAnswer | None:
     if content.text.rstrip().endswith("?"):
         return None  # a question, such as a heading of an FAQ, is no answer
     words = keys_of(content.text)
@@ -318,7 +318,7 @@ def _in_text(question: Question, content: RenderedContent) -> Found | None:
     excerpt = " ".join(quote.split())
     answer = f"According to {content.ref} ({content.place}): “{excerpt}”"
     value = numbers[0] if len(numbers) == 1 else ""
-    return Found(answer, value, content.ref, content.place, quote, (exact, order, -len(new)))
+    return CitedAnswer(answer, value, content.ref, content.place, quote, (exact, order, -len(new)))
 
 
 def _header_words(header: str) -> list[str]:
@@ -335,7 +335,7 @@ def _names_column(term: Term, header: str) -> bool:
     return False
 
 
-def _in_row(question: Question, content: RenderedContent, cells: list[Cell]) -> Found | None:
+def _in_row(question: ParsedQuestion, content: RenderedContent, cells: list[Cell]) -> CitedAnswer | None:
     values = [keys_of(cell.value) for cell in cells]
     row_keys: dict[int, set[str]] = {}
     naming: dict[str, list[int]] = {}
@@ -365,15 +365,15 @@ def _in_row(question: Question, content: RenderedContent, cells: list[Cell]) -> 
     coverage = sum(len(terms) / max(1, len(set(values[i]))) for i, terms in row_keys.items())
     if target < 0:
         answer = f"{content.text} ({content.place} of {content.ref})"
-        return Found(answer, "", content.ref, content.place, content.text, (exact, coverage, 0))
+        return CitedAnswer(answer, "", content.ref, content.place, content.text, (exact, coverage, 0))
     cell = cells[target]
     about = ", ".join(f"{cells[i].header} {cells[i].value}" for i in sorted(row_keys) if i != target)
     answer = f"{cell.value} ({cell.header} for {about}; {content.ref}, cell {cell.address})"
-    return Found(answer, cell.value, content.ref, cell.address, cell.value, (exact, coverage, 1))
+    return CitedAnswer(answer, cell.value, content.ref, cell.address, cell.value, (exact, coverage, 1))
 
 
 def _target(
-    question: Question, cells: list[Cell], row_keys: dict[int, set[str]], naming: dict[str, list[int]]
+    question: ParsedQuestion, cells: list[Cell], row_keys: dict[int, set[str]], naming: dict[str, list[int]]
 ) -> int | None:
     """Return the column asked for: -1 for the whole row, None when the row does not answer."""
     free = [i for i in range(len(cells)) if i not in row_keys]
@@ -414,7 +414,7 @@ _NEAR = 300  # characters beside a joining word in which its two values stand
 _JOINT = re.compile(r"\b(?:and|than|versus|vs\.?|to)\b", re.IGNORECASE)
 
 
-def split_question(question: Question) -> tuple[Operation, Question, Question] | None:
+def split_question(question: ParsedQuestion) -> tuple[Operation, ParsedQuestion, ParsedQuestion] | None:
     """Return a question about two values as operation and two questions, else None; names need an operation."""
     low = question.text.lower()
     operation = next((name for name, pattern in _OPERATIONS if re.search(pattern, low)), None)

@@ -62,7 +62,7 @@ class _Call(BaseModel):
         return ToolCall(id=self.id, name=self.function.name, arguments=arguments)
 
 
-class Image(BaseModel):
+class ImageUrl(BaseModel):
     """A picture in a message, as it arrived: an address with the bytes in it."""
 
     url: str
@@ -81,26 +81,26 @@ class Image(BaseModel):
             raise HttpRequestError(f"the picture {self.url[:40]!r}... is no base64; encode its bytes so") from None
 
 
-class Part(BaseModel):
+class ContentPart(BaseModel):
     """A part of a message: a text or a picture."""
 
     type: Literal["text", "image_url"]
     text: str = ""
-    image_url: Image | None = None
+    image_url: ImageUrl | None = None
 
 
 class Said(BaseModel):
     """A message as it arrived."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | list[Part] | None = None
+    content: str | list[ContentPart] | None = None
     tool_calls: list[_Call] | None = None
     tool_call_id: str | None = None
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[ContentPart]:
         if isinstance(self.content, str):
-            return [Part(type="text", text=self.content)] if self.content else []
+            return [ContentPart(type="text", text=self.content)] if self.content else []
         return self.content or []
 
     @property

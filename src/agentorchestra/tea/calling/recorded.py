@@ -10,7 +10,7 @@ from agentorchestra.core.effects import EffectKind, Mode
 from agentorchestra.core.errors import ToolDefinitionError, ToolError
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.log.ledger import Ledger, Record
-from agentorchestra.tea.calling.tool import Tool, Traits, tool_from_schema
+from agentorchestra.tea.calling.tool import Tool, ToolTraits, tool_from_schema
 
 _ACTION = EffectKind.INVOKE_ACTION
 _NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}}
@@ -61,7 +61,7 @@ def _stand_in(schema: ToolSchema, ledger: Ledger) -> Tool[..., Any]:
         if _kind(record) == EffectKind.INVOKE_TOOL and _component(record.effect) == schema.name
     ]
     composite = any(effect.get("mode") == Mode.COMPOSITE for effect in calls)
-    traits = Traits(sequential=any(effect.get("instance") for effect in calls))
+    traits = ToolTraits(sequential=any(effect.get("instance") for effect in calls))
     try:
         return tool_from_schema(
             absent,

@@ -69,7 +69,7 @@ _NOT_TAGS = frozenset({"pure", "composite"})
 
 
 @dataclass(frozen=True)
-class Traits:
+class ToolTraits:
     """The properties of a tool besides its signature."""
 
     version: str = "1.0.0"  # `1.2.0`
@@ -122,7 +122,7 @@ class Tool(Generic[P, R]):
         function: Callable[P, R],
         schema: ToolSchema,
         arguments: Signature | SchemaArguments,
-        traits: Traits,
+        traits: ToolTraits,
         *,
         source: str = "",
     ) -> None:
@@ -139,7 +139,7 @@ class Tool(Generic[P, R]):
         self._source = source
         functools.update_wrapper(self, function, updated=())
 
-    def _settle(self, traits: Traits) -> None:
+    def _settle(self, traits: ToolTraits) -> None:
         """Take the traits; what every call asks for is worked out here."""
         self.traits = traits
         self.version = traits.version
@@ -358,7 +358,7 @@ def tool(
             raise ToolDefinitionError(f"tool {tool_name!r} yields its results; return them as one list")
         tags, mode = _mode(tool_name, effect, idempotent)
         paths, result = result_fields(plain, tool_name, namespace)
-        traits = Traits(
+        traits = ToolTraits(
             version=_checked_version(tool_name, version or "1.0.0"),
             explicit=version is not None,
             tags=tags,
@@ -400,7 +400,7 @@ def tool_from_schema(
     check: Callable[[dict[str, Any]], list[str]] | None = None,
     takes_context: bool = False,
     source: str = "",
-    traits: Traits | None = None,
+    traits: ToolTraits | None = None,
     trust: Trust = Trust.UNTRUSTED,
 ) -> Tool[..., Any]:
     """Return a tool whose schema comes from elsewhere: another protocol, a file, a run's output type.
@@ -425,7 +425,7 @@ def tool_from_schema(
     tags, mode = _mode(name, effect, idempotent)
     arguments = SchemaArguments(schema.parameters, check, takes_context)
     schema = schema.model_copy(update={"trust": lowest(trust, schema.trust)})
-    return Tool(function, schema, arguments, replace(traits or Traits(), tags=tags, mode=mode), source=source)
+    return Tool(function, schema, arguments, replace(traits or ToolTraits(), tags=tags, mode=mode), source=source)
 
 
 def _mode(name: str, effect: EffectName | Iterable[EffectName] | None, idempotent: bool) -> tuple[frozenset[Tag], Mode]:

@@ -15,7 +15,7 @@ class Toolkit(Protocol):
 
     Attributes:
         name: of the place, for messages, and for where those of its tools came from that do not say so themselves
-            (`Traits.origin`). No two toolkits of a workspace have one name.
+            (`ToolTraits.origin`). No two toolkits of a workspace have one name.
         notes: what was left out or passed over when it was opened, a sentence each.
     """
 

@@ -9,7 +9,7 @@ from typing import Any
 from agentorchestra.tea.memory.base import MEMBERS, MemoryFactory, describe_memory
 from agentorchestra.tea.programs.sources import class_text
 from agentorchestra.tea.registry.config import ComponentConfig
-from agentorchestra.tea.registry.kind import Kind, Made, Variable
+from agentorchestra.tea.registry.kind import Kind, Made, TextVariable
 from agentorchestra.tea.registry.kinds import ENVIRONMENT, class_name, code_variables, made_factory, said_of
 
 _METHODS = ("begin", "step", "end")
@@ -34,7 +34,7 @@ def _evolvable(factory: MemoryFactory, builtin: bool) -> bool:
     return not builtin and bool(class_text(factory)) if evolvable is None else evolvable not in (False, ())
 
 
-def _variables(factory: MemoryFactory, recipe: Made | None) -> list[Variable]:
+def _variables(factory: MemoryFactory, recipe: Made | None) -> list[TextVariable]:
     role = " ".join(factory().description.split())[:500]
     return code_variables(recipe, class_name(factory), "memory code", role)
 

@@ -22,7 +22,7 @@ from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.names import did_you_mean
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.signatures import read_docstring
-from agentorchestra.tea.calling.tool import Tool, Traits, tool_from_schema
+from agentorchestra.tea.calling.tool import Tool, ToolTraits, tool_from_schema
 from agentorchestra.tea.programs.handler import json_value
 from agentorchestra.tea.programs.imports import FOREIGN_MODULES, check_imports, complete_imports
 
@@ -124,7 +124,7 @@ def foreign_tool(
         effect=("composite", "execute"),
         takes_context=True,
         source=text,
-        traits=Traits(version=version, timeout_s=timeout_s),
+        traits=ToolTraits(version=version, timeout_s=timeout_s),
         trust=Trust.UNTRUSTED,
     )
 

@@ -45,16 +45,16 @@ from agentorchestra.tea.registry.history import (
     checked_component_name,
     checked_component_version,
 )
-from agentorchestra.tea.registry.kind import Kind, Made, Variable, check_variables, config_changes
-from agentorchestra.tea.registry.registration import Given, components_of, place_of
-from agentorchestra.tea.registry.registry import Entry, Registry
+from agentorchestra.tea.registry.kind import Kind, Made, TextVariable, check_variables, config_changes
+from agentorchestra.tea.registry.registration import Draft, components_of, place_of
+from agentorchestra.tea.registry.registry import Registry, RegistryEntry
 from agentorchestra.tea.registry.rights import EVOLVABLE, INVOKERS, MODE, TOUCHES, check_rights
 from agentorchestra.tea.registry.saved import read_saved, saved_text, taken_over
 from agentorchestra.tea.registry.stock import Stock
 from agentorchestra.tea.registry.usage import Use, uses
 from agentorchestra.tea.registry.versions import Level, level_of
 from agentorchestra.tea.registry.words import CODE
-from agentorchestra.tea.retrieval.retriever import Group, Retriever
+from agentorchestra.tea.retrieval.retriever import ComponentGroup, Retriever
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -69,7 +69,7 @@ class Found(BaseModel, frozen=True):
     score: float
 
 
-class Difference(BaseModel, frozen=True):
+class VersionDifference(BaseModel, frozen=True):
     """The difference between two versions of a component.
 
     Attributes:
@@ -177,7 +177,7 @@ class ContextManager(Generic[T]):
         matches = await self.retriever.search(query, limit=limit, under=under, among=self._index())
         return [Found(config=self.stock.config(match.key), score=round(match.score, 4)) for match in matches]
 
-    async def browse(self, under: str = "") -> Sequence[Group]:
+    async def browse(self, under: str = "") -> Sequence[ComponentGroup]:
         """Return the branches of the tree below one of them (the top ones by default), with how much is in each."""
         if not isinstance(under, str):
             raise UsageError(f"browse({reprlib.repr(under)}): give a branch of the tree, such as 'mcp/github'")
@@ -224,7 +224,7 @@ class ContextManager(Generic[T]):
         await self.access.ready()
         return await self.stock.text(self.stock.entry(name, version))
 
-    async def diff(self, name: str, before: str, after: str | None = None) -> Difference:
+    async def diff(self, name: str, before: str, after: str | None = None) -> VersionDifference:
         """Return what differs between two versions; `after` is the current one by default."""
         await self.access.ready()
         old, new = self.stock.config(name, before), self.stock.config(name, after)
@@ -233,7 +233,7 @@ class ContextManager(Generic[T]):
         was, now = [text.splitlines(keepends=True) for text in texts]
         lines = difflib.unified_diff(was, now, f"{name}@{old.version}", f"{name}@{new.version}")
         level = level_of(changes)
-        return Difference(
+        return VersionDifference(
             name=name,
             before=old.version,
             after=new.version,
@@ -298,7 +298,7 @@ class ContextManager(Generic[T]):
         return done
 
     async def _register(
-        self, drafts: Sequence[Given], *, needs: bool = False, **terms: Unpack[Terms]
+        self, drafts: Sequence[Draft], *, needs: bool = False, **terms: Unpack[Terms]
     ) -> Sequence[ComponentConfig]:
         """Make content versions, all or nothing; with `needs` (`update`) the components must be there already."""
         _check_terms(self.kind, terms)
@@ -319,7 +319,7 @@ class ContextManager(Generic[T]):
             for name in by_name:
                 self.stock.history(name)
 
-        def plan() -> Iterable[Entry]:
+        def plan() -> Iterable[RegistryEntry]:
             for name, new in by_name.items():
                 history = self.stock.so_far(name)
                 match = history.known_as(new.identity, new.version)
@@ -405,7 +405,7 @@ class ContextManager(Generic[T]):
         if recipe is not None:  # what no text makes is at hand under its own name only
             recipe = self.kind.copied(recipe, name, new_name) if recipe.maker.how != "given" else None
         (config,) = await self._register(
-            [Given(new_name, component, recipe, version)],
+            [Draft(new_name, component, recipe, version)],
             origin=record.origin if record.origin != "package" else "register",
             by=credit,
             trusted=not record.foreign,
@@ -420,7 +420,7 @@ class ContextManager(Generic[T]):
         credit = checked_by(by)
         self.stock.history(name)
 
-        def plan() -> Iterable[Entry]:
+        def plan() -> Iterable[RegistryEntry]:
             history = self.stock.so_far(name)
             if not history.hidden:
                 yield entry(history, "hidden", **credit)
@@ -453,7 +453,7 @@ class ContextManager(Generic[T]):
             )
         await self.stock.version(name, record.version)
 
-        def plan() -> Iterable[Entry]:
+        def plan() -> Iterable[RegistryEntry]:
             now = self.stock.history(name, hidden=True)
             target = record.version
             if now.current != target or now.hidden or now.version(target).state != "active" or now.by_code:
@@ -470,7 +470,7 @@ class ContextManager(Generic[T]):
         credit = checked_by(by)
         self.stock.history(name)
 
-        def plan() -> Iterable[Entry]:
+        def plan() -> Iterable[RegistryEntry]:
             history = self.stock.history(name)
             if history.pinned:
                 yield entry(history, "pinned", pinned=False, **credit)
@@ -508,7 +508,7 @@ class ContextManager(Generic[T]):
         if not 0 <= share < 1:
             raise LifecycleError(f"{label} cannot have the share {share!r}; give one from 0 to below 1, or activate it")
 
-        def plan() -> Iterable[Entry]:
+        def plan() -> Iterable[RegistryEntry]:
             yield entry(self.stock.history(name), "shared", version=record.version, share=share, **credit)
 
         await self.registry.write(plan)
@@ -523,7 +523,7 @@ class ContextManager(Generic[T]):
         credit = checked_by(by)
         target = self.stock.history(name, hidden=True).version(version).version
 
-        def plan() -> Iterable[Entry]:
+        def plan() -> Iterable[RegistryEntry]:
             history = self.stock.history(name, hidden=True)
             history.check_step(target, state)
             if state == "active":
@@ -539,7 +539,7 @@ class ContextManager(Generic[T]):
         await self.registry.write(plan)
         return self.stock.config(name, target)
 
-    async def vars(self, name: str, version: str | None = None) -> Sequence[Variable]:
+    async def vars(self, name: str, version: str | None = None) -> Sequence[TextVariable]:
         """Return the parts of a component that may be optimised, with their texts (000, app. C.4)."""
         await self.access.ready()
         return self.stock.variables(name, await self.stock.version(name, version), await self.stock.made(name, version))
@@ -589,7 +589,7 @@ class ContextManager(Generic[T]):
             )
         component = await self.stock.build(label, name, new, record.config, foreign)
         (config,) = await self._register(
-            [Given(name, component, new, version)],
+            [Draft(name, component, new, version)],
             origin="setvars",
             by=credit,
             state="candidate" if candidate else "active",
@@ -651,7 +651,7 @@ class ContextManager(Generic[T]):
         return [(self.stock.config(name), templates.get(name, "")) for name in self.stock.names()]
 
 
-def _with_name(kind: Kind[Any], drafts: Sequence[Given], name: str | None, version: str | None) -> Sequence[Given]:
+def _with_name(kind: Kind[Any], drafts: Sequence[Draft], name: str | None, version: str | None) -> Sequence[Draft]:
     if not drafts:
         raise ManifestError(f"there is no {kind.name} in what was given")
     if len(drafts) > 1 and (name is not None or version is not None):

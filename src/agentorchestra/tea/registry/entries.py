@@ -13,7 +13,7 @@ from agentorchestra.core.ids import sha256_text
 from agentorchestra.tea.registry.config import ComponentConfig
 from agentorchestra.tea.registry.history import History, LifeState, checked_component_version, version_order
 from agentorchestra.tea.registry.kind import Kind, Made, config_changes
-from agentorchestra.tea.registry.registry import Entry, body_of
+from agentorchestra.tea.registry.registry import RegistryEntry, body_of
 from agentorchestra.tea.registry.versions import level_of, next_version
 
 T = TypeVar("T")
@@ -71,11 +71,11 @@ class New(Generic[T]):
     alone: bool = False  # whether it is at hand for one run only, so that its name does not mean it
 
 
-def entry(history: History, type_: str, **fields: Any) -> Entry:
-    return Entry(history.kind, history.name, type_, body_of(**fields))
+def entry(history: History, type_: str, **fields: Any) -> RegistryEntry:
+    return RegistryEntry(history.kind, history.name, type_, body_of(**fields))
 
 
-def registration(kind: Kind[T], history: History, new: New[T]) -> Iterator[Entry]:
+def registration(kind: Kind[T], history: History, new: New[T]) -> Iterator[RegistryEntry]:
     """Yield the entries that make content a version; raise VersionError if its version has other content."""
     config = kind.describe(new.name, new.one, new.origin == "package")
     config = config.model_copy(update={"origin": new.origin, "metadata": {**config.metadata, **new.metadata}})
@@ -124,7 +124,7 @@ def registration(kind: Kind[T], history: History, new: New[T]) -> Iterator[Entry
     )
 
 
-def registered_again(history: History, version: str, new: New[Any]) -> Iterator[Entry]:
+def registered_again(history: History, version: str, new: New[Any]) -> Iterator[RegistryEntry]:
     """Yield the entries for content that is a version already: what is said of it now, where that is something else."""
     record = history.version(version)
     if new.trusted and record.foreign:
@@ -135,7 +135,7 @@ def registered_again(history: History, version: str, new: New[Any]) -> Iterator[
         yield from activation(history, version, new.by)
 
 
-def activation(history: History, version: str, by: By) -> Iterator[Entry]:
+def activation(history: History, version: str, by: By) -> Iterator[RegistryEntry]:
     """Yield the entries that make a version the current one; raise LifecycleError if it is archived."""
     if history.version(version).state != "active":
         history.check_step(version, "active")

@@ -28,7 +28,7 @@ class Made(NamedTuple):
     maker: Maker
 
 
-class Variable(NamedTuple):
+class TextVariable(NamedTuple):
     """A part of a component that may be optimised (000, app. C.4): `vars` gives it, `setvars` takes it back."""
 
     name: str  # of the part, unique in its component
@@ -63,7 +63,7 @@ class Kind(Generic[T]):
     copied: Callable[[Made, str, str], Made]
     renamed: Callable[[T, str, str], T]  # the same component with another name and version
     # the parts of a component that may be optimised, from it and what it is made of
-    variables: Callable[[T, Made | None], list[Variable]]
+    variables: Callable[[T, Made | None], list[TextVariable]]
     # what it is made of with other values for some of these parts
     rewritten: Callable[[T, Made, Mapping[str, str]], Made]
     # the same component with the words of its maker in place of its own
@@ -105,7 +105,7 @@ def config_changes(before: ComponentConfig, after: ComponentConfig) -> list[Chan
     return report
 
 
-def mark_evolvable(variables: list[Variable], evolvable: Evolvable, *, builtin: bool) -> list[Variable]:
+def mark_evolvable(variables: list[TextVariable], evolvable: Evolvable, *, builtin: bool) -> list[TextVariable]:
     """Return variables, each with whether a candidate may change it.
 
     Args:
@@ -121,7 +121,9 @@ def mark_evolvable(variables: list[Variable], evolvable: Evolvable, *, builtin: 
     return [variable._replace(evolvable=may(variable.name)) for variable in variables]
 
 
-def check_variables(label: str, values: Mapping[str, str], variables: Sequence[Variable], *, candidate: bool) -> None:
+def check_variables(
+    label: str, values: Mapping[str, str], variables: Sequence[TextVariable], *, candidate: bool
+) -> None:
     """Check that every named variable is one that may be changed, and every value a text.
 
     Raises:

@@ -24,7 +24,7 @@ from agentorchestra.tea.programs.sources import class_text, module_text, package
 from agentorchestra.tea.prompts.prompt import Prompt, parse_prompt
 from agentorchestra.tea.registry.config import ComponentConfig, Operation
 from agentorchestra.tea.registry.history import Maker
-from agentorchestra.tea.registry.kind import Evolvable, Kind, Made, Variable
+from agentorchestra.tea.registry.kind import Evolvable, Kind, Made, TextVariable
 from agentorchestra.tea.registry.rights import MODE, TOUCHES, Rights
 from agentorchestra.tea.registry.words import CODE, DESCRIPTION, reword, schema_variables, with_words
 
@@ -91,12 +91,12 @@ def definitions_of(text: str) -> str:
     return "".join(lines)
 
 
-def code_variables(recipe: Made | None, name: str, role: str, description: str) -> list[Variable]:
+def code_variables(recipe: Made | None, name: str, role: str, description: str) -> list[TextVariable]:
     """Return the one variable of a component that is made of code: the function or class of this name in its text."""
     if recipe is None or not recipe.text:
         return []
     start, end = lines_of(recipe.text, recipe.maker.symbol or name)
-    return [Variable(CODE, "".join(recipe.text.splitlines(keepends=True)[start:end]), role, description)]
+    return [TextVariable(CODE, "".join(recipe.text.splitlines(keepends=True)[start:end]), role, description)]
 
 
 def rewritten_code(recipe: Made, name: str, values: Mapping[str, str]) -> Made:
@@ -293,14 +293,14 @@ def said_of(factory: Callable[[], Any]) -> Evolvable:
     return value if value is None or isinstance(value, bool) else tuple(value)
 
 
-def _variables_of_environment(factory: EnvironmentFactory, recipe: Made | None) -> list[Variable]:
+def _variables_of_environment(factory: EnvironmentFactory, recipe: Made | None) -> list[TextVariable]:
     env = factory()
     rules = env.rules() or ""
     description = _describe_environment(env.name, factory, False).description
     return [
         *code_variables(recipe, class_name(factory), "environment code", " ".join(rules.split())[:500]),
-        Variable(DESCRIPTION, description, DESCRIPTION, f"what the environment {env.name} is"),
-        Variable("rules", rules, "rules", f"how agents work in {env.name}"),
+        TextVariable(DESCRIPTION, description, DESCRIPTION, f"what the environment {env.name} is"),
+        TextVariable("rules", rules, "rules", f"how agents work in {env.name}"),
         *(variable for action in env.actions() for variable in schema_variables(action, action.name)),
     ]
 
@@ -375,11 +375,11 @@ def _copied_prompt(recipe: Made, name: str, new_name: str) -> Made:
     return Made(text, recipe.maker)
 
 
-def _variables_of_prompt(prompt: Prompt, recipe: Made | None) -> list[Variable]:
+def _variables_of_prompt(prompt: Prompt, recipe: Made | None) -> list[TextVariable]:
     if not prompt.trainable:
-        return [Variable("template", prompt.template, "prompt", prompt.description)]
+        return [TextVariable("template", prompt.template, "prompt", prompt.description)]
     return [
-        Variable(name, text, "prompt", f"the part `{name}` of a prompt: {prompt.description}")
+        TextVariable(name, text, "prompt", f"the part `{name}` of a prompt: {prompt.description}")
         for name, text in prompt.parts.items()
     ]
 

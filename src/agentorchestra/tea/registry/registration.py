@@ -37,7 +37,7 @@ GROUP = "agentorchestra."
 _LONGEST_PATH = 4000
 
 
-class Given(NamedTuple):
+class Draft(NamedTuple):
     """A component that was found somewhere; `made` and `version` where its place knows them better than the object."""
 
     name: str
@@ -55,7 +55,7 @@ async def components_of(
     *,
     trusted: bool,
     environments: Callable[[], Mapping[str, Any]],
-) -> Sequence[Given]:
+) -> Sequence[Draft]:
     """Return the components in what was given to `register`, objects, a text or a path; raise UsageError for none."""
     if len([origin for origin in (component, source, path) if origin is not None]) != 1:
         raise UsageError(f"give a {kind.name}, its source= or its path=, one of them")
@@ -111,10 +111,10 @@ def tools_in(thing: Any) -> list[Tool[..., Any]]:
     raise ToolDefinitionError(f"{thing!r} has no tools: mark its methods with @tool, or give a function")
 
 
-def objects_in(kind: Kind[Any], thing: Any) -> list[Given]:
+def objects_in(kind: Kind[Any], thing: Any) -> list[Draft]:
     """Return the components of a kind that something is or has; raise SourceError or ToolDefinitionError for none."""
     if kind.name == "tool":
-        return [Given(tool.name, tool) for tool in tools_in(thing)]
+        return [Draft(tool.name, tool) for tool in tools_in(thing)]
     if not kind.fits(thing):
         raise SourceError(f"{reprlib.repr(thing)} is no {kind.name}; {_HINTS[kind.name]}")
     try:
@@ -124,7 +124,7 @@ def objects_in(kind: Kind[Any], thing: Any) -> list[Given]:
         raise SourceError(
             f"{reprlib.repr(thing)} makes no {kind.name} ({type(exc).__name__}: {str(exc)[:200]}); {_HINTS[kind.name]}"
         ) from None
-    return [Given(name, thing)]
+    return [Draft(name, thing)]
 
 
 _HINTS = {
@@ -135,9 +135,9 @@ _HINTS = {
 }
 
 
-def entry_points(kind: Kind[Any]) -> list[Given]:
+def entry_points(kind: Kind[Any]) -> list[Draft]:
     """Return the components that installed distributions offer under `agentorchestra.tools` and the like."""
-    drafts: list[Given] = []
+    drafts: list[Draft] = []
     for point in _all_points(tuple(sys.path)):
         if point.group != GROUP + kind.plural:
             continue
@@ -182,7 +182,7 @@ def warn_undeclared(tool: Tool[..., Any]) -> None:
 # -- texts -------------------------------------------------------------------------------------------------------------
 
 
-def from_source(kind: Kind[Any], text: str, *, name: str | None = None) -> list[Given]:
+def from_source(kind: Kind[Any], text: str, *, name: str | None = None) -> list[Draft]:
     """Return the component `name`, or all, of a text that the workspace's user stands for, or raise SourceError."""
     value: object = text
     if not isinstance(value, str) or not value.strip():
@@ -190,30 +190,30 @@ def from_source(kind: Kind[Any], text: str, *, name: str | None = None) -> list[
         raise SourceError(f"the source of the {kind.name} is {fault}; give its text")
     if kind.name == "prompt":
         prompt = parse_prompt(text, label=f"the prompt {name or ''}".strip())
-        return [Given(name or prompt.name, prompt)]
+        return [Draft(name or prompt.name, prompt)]
     if kind.name == "tool":
         tools = tools_from_source(text, name=name)
-        return [Given(tool.name, tool, Made(text, Maker(how="source", symbol=_symbol(text, tool)))) for tool in tools]
+        return [Draft(tool.name, tool, Made(text, Maker(how="source", symbol=_symbol(text, tool)))) for tool in tools]
     if kind.name == "agent":
         module = load_source(text)
         agents = [value for value in vars(module).values() if kind.fits(value)]
         matches = [agent for agent in agents if name in (None, agent.name)]
         if not matches:
             raise SourceError(f"the source defines no agent {name or ''}; make one with Agent(...)".replace("  ", " "))
-        return [Given(agent.name, agent) for agent in matches]
+        return [Draft(agent.name, agent) for agent in matches]
     # A class may be named by its own name, or be the only one and be given any name.
     maker = Maker(how="source", symbol=name if name and re.search(rf"^class {re.escape(name)}\b", text, re.M) else "")
     component = kind.make(name or "", maker, text)
     if inspect.isclass(component):
         maker = Maker(how="source", symbol=component.__name__)
-    return [Given(kind.named(component), component, Made(text, maker))]
+    return [Draft(kind.named(component), component, Made(text, maker))]
 
 
 def _symbol(text: str, tool: Tool[..., Any]) -> str:
     return str(getattr(inspect.unwrap(tool), "__name__", tool.name)) if tool.name not in text else tool.name
 
 
-async def _from_foreign_source(kind: Kind[Any], source: str, name: str | None) -> list[Given]:
+async def _from_foreign_source(kind: Kind[Any], source: str, name: str | None) -> list[Draft]:
     maker = Maker(how="prompt" if kind.name == "prompt" else "source", symbol=name or "")
     if not kind.is_code(maker):
         return from_source(kind, source, name=name)
@@ -221,10 +221,10 @@ async def _from_foreign_source(kind: Kind[Any], source: str, name: str | None) -
         raise SourceError(f"code of {kind.plural} that the workspace's user did not write is not executed")
     if name is None:
         raise SourceError("name the function of the source: name=")
-    return [Given(name, await kind.make_foreign(name, maker, source, None), Made(source, maker))]
+    return [Draft(name, await kind.make_foreign(name, maker, source, None), Made(source, maker))]
 
 
-def from_path(kind: Kind[Any], path: Path) -> list[Given]:
+def from_path(kind: Kind[Any], path: Path) -> list[Draft]:
     """Return the components of a file (Python, a prompt, a manifest) or of all such files of a folder."""
     try:
         folder = path.is_dir()
@@ -271,12 +271,12 @@ class ManifestEntry(BaseModel, extra="forbid"):
     environments: tuple[str, ...] = ()  # of the workspace or the manifest, which it needs
     folder: Path = Path()
 
-    def draft(self, kind: Kind[Any]) -> Given:
+    def draft(self, kind: Kind[Any]) -> Draft:
         """Return the component; raise SourceError or ManifestError if it cannot be made."""
         checked_component_name(self.kind, self.name)
         if self.fields is not None and self.kind == "agent":
             fields = {"description": self.description, **self.fields, "name": self.name}
-            draft = Given(self.name, kind.make(self.name, Maker(how="fields", fields=fields), ""))
+            draft = Draft(self.name, kind.make(self.name, Maker(how="fields", fields=fields), ""))
         else:
             draft = from_source(kind, self._text(), name=self.name)[0]
         return draft._replace(version=self.version)
@@ -334,7 +334,7 @@ def read_manifest(path: Path) -> list[ManifestEntry]:
     return entries
 
 
-def from_manifest(kind: Kind[Any], path: Path, environments: Mapping[str, Any]) -> list[Given]:
+def from_manifest(kind: Kind[Any], path: Path, environments: Mapping[str, Any]) -> list[Draft]:
     """Return the components of a manifest; raise ManifestError if they need environments that are not there."""
     entries = read_manifest(path)
     names = {*environments, *(entry.name for entry in entries if entry.kind == "environment")}

@@ -24,7 +24,7 @@ from agentorchestra.core.spec import SOURCE_MEDIA_TYPE
 from agentorchestra.tea.registry.history import History
 
 
-class Entry(NamedTuple):
+class RegistryEntry(NamedTuple):
     """An entry that is to be written; `ts` where it was made elsewhere, else it is made now."""
 
     kind: str
@@ -80,7 +80,7 @@ class Registry:
                 self.count += 1
         return set(keys)
 
-    async def write(self, plan: Callable[[], Iterable[Entry]]) -> list[ComponentChange]:
+    async def write(self, plan: Callable[[], Iterable[RegistryEntry]]) -> list[ComponentChange]:
         """Append what a plan says, all or nothing; it decides again when another process was faster."""
         async with self._writing:
             for attempt in range(_TRIES):
@@ -106,7 +106,7 @@ class Registry:
         self._histories[key] = self._kinds.setdefault(kind, {})[name] = history = History(kind, name)
         return history
 
-    def _place(self, entries: Iterable[Entry]) -> list[ComponentChange]:
+    def _place(self, entries: Iterable[RegistryEntry]) -> list[ComponentChange]:
         seqs: dict[tuple[str, str], int] = {}
         changes = []
         now = self._clock.now()

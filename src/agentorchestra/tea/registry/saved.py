@@ -25,7 +25,7 @@ from agentorchestra.tea.registry.history import (
     checked_component_version,
     identity_of,
 )
-from agentorchestra.tea.registry.registry import Entry, Registry, body_of
+from agentorchestra.tea.registry.registry import Registry, RegistryEntry, body_of
 
 FORMAT = 1
 _OWN = frozenset({"loaded"})  # entries that are this machine's own
@@ -135,7 +135,7 @@ def _check_history(path: Path, kind: str, name: str, changes: list[ComponentChan
 
 def taken_over(
     file: SavedRegistry, registry: Registry, *, trusted: bool, at_hand: Collection[tuple[str, Maker | None]]
-) -> Iterable[Entry]:
+) -> Iterable[RegistryEntry]:
     """Return the entries that take a saved registry over; ManifestError for a version that has other content here.
 
     A component that is unknown here comes with its whole history. Of one that is known, the versions that are not come
@@ -150,17 +150,17 @@ def taken_over(
         foreign = [row.version for row in incoming.all() if not trusted and (row.source, row.maker) not in at_hand]
         if local is None:
             for change in changes:
-                yield Entry(kind, name, change.type, change.body, change.ts)
+                yield RegistryEntry(kind, name, change.type, change.body, change.ts)
         else:
             versions = set(local.names)
             yield from _merge(kind, name, incoming, local)
             foreign = [version for version in foreign if version not in versions]
         loaded: list[JsonValue] = [*foreign]
         if local is None or foreign:
-            yield Entry(kind, name, "loaded", {"versions": loaded, "foreign": True})
+            yield RegistryEntry(kind, name, "loaded", {"versions": loaded, "foreign": True})
 
 
-def _merge(kind: str, name: str, incoming: History, local: History) -> Iterable[Entry]:
+def _merge(kind: str, name: str, incoming: History, local: History) -> Iterable[RegistryEntry]:
     for row in incoming.all():
         if local.known_as(row.identity) is not None:
             continue
@@ -170,4 +170,4 @@ def _merge(kind: str, name: str, incoming: History, local: History) -> Iterable[
                 "workspace of its own"
             )
         fields = row.model_dump(mode="json", exclude={"created"}, exclude_defaults=True)
-        yield Entry(kind, name, "registered", body_of(**fields), row.created)
+        yield RegistryEntry(kind, name, "registered", body_of(**fields), row.created)

@@ -12,8 +12,8 @@ from agentorchestra.tea.programs.namespaces import within
 from agentorchestra.tea.registry.config import ComponentConfig
 from agentorchestra.tea.registry.entries import New, registration
 from agentorchestra.tea.registry.history import History, Maker, Version, identity_of
-from agentorchestra.tea.registry.kind import Kind, Made, Variable, mark_evolvable
-from agentorchestra.tea.registry.registry import Entry, Registry
+from agentorchestra.tea.registry.kind import Kind, Made, TextVariable, mark_evolvable
+from agentorchestra.tea.registry.registry import Registry, RegistryEntry
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -91,7 +91,7 @@ class Stock(Generic[T]):
     async def admit(self, components: Mapping[str, T]) -> dict[str, T]:
         """Return what is at hand for one run only, under its versions; VersionError for one with other content."""
 
-        def plan() -> Iterable[Entry]:
+        def plan() -> Iterable[RegistryEntry]:
             for name, part in components.items():
                 identity, recipe = self.identity(name, part)
                 history = self.so_far(name)
@@ -109,11 +109,11 @@ class Stock(Generic[T]):
     def _recipes(self, components: Mapping[str, T]) -> Iterator[Made | None]:
         return (self.identity(name, component)[1] for name, component in components.items())
 
-    def _plan_given(self) -> Iterable[Entry]:
+    def _plan_given(self) -> Iterable[RegistryEntry]:
         for name, component in self.given.items():
             yield from self._plan_of(name, component)
 
-    def _plan_of(self, name: str, component: T) -> Iterable[Entry]:
+    def _plan_of(self, name: str, component: T) -> Iterable[RegistryEntry]:
         identity, recipe = self.identity(name, component)
         history = self.so_far(name)
         if history.known_as(identity) is not None:
@@ -298,7 +298,7 @@ class Stock(Generic[T]):
             return None
         return Made("", Maker(how="given", base=record.config.content_hash))
 
-    def variables(self, name: str, part: T, recipe: Made | None) -> Sequence[Variable]:
+    def variables(self, name: str, part: T, recipe: Made | None) -> Sequence[TextVariable]:
         return mark_evolvable(
             self.kind.variables(part, recipe), self.kind.evolvable(part), builtin=name in self._builtin
         )
@@ -312,7 +312,7 @@ async def settle(registry: Registry, stocks: Iterable[Stock[Any]]) -> None:
     """
     unsettled = [stock for stock in stocks if not stock.is_settled]
 
-    def plan() -> Iterable[Entry]:
+    def plan() -> Iterable[RegistryEntry]:
         return (entry for stock in unsettled for entry in stock._plan_given())
 
     await _write(registry, plan, (recipe for stock in unsettled for recipe in stock._recipes(stock.given)))
@@ -320,7 +320,9 @@ async def settle(registry: Registry, stocks: Iterable[Stock[Any]]) -> None:
         await stock._settle()
 
 
-async def _write(registry: Registry, plan: Callable[[], Iterable[Entry]], recipes: Iterator[Made | None]) -> None:
+async def _write(
+    registry: Registry, plan: Callable[[], Iterable[RegistryEntry]], recipes: Iterator[Made | None]
+) -> None:
     """Write what a plan says, after the texts that it may name."""
     if next(iter(plan()), None) is not None:
         await registry.keep({form.text for form in recipes if form is not None and form.text}, at_hand=True)

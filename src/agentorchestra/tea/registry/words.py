@@ -15,21 +15,23 @@ from typing import Any
 from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.tea.registry.history import Maker
-from agentorchestra.tea.registry.kind import Made, Variable
+from agentorchestra.tea.registry.kind import Made, TextVariable
 
 CODE = "code"
 DESCRIPTION = "description"
 
 
-def schema_variables(schema: ToolSchema, action: str = "") -> Iterator[Variable]:
+def schema_variables(schema: ToolSchema, action: str = "") -> Iterator[TextVariable]:
     if action:
-        yield Variable(f"action:{action}", schema.description, DESCRIPTION, f"what the action {action} does")
+        yield TextVariable(f"action:{action}", schema.description, DESCRIPTION, f"what the action {action} does")
     else:
-        yield Variable(DESCRIPTION, schema.description, DESCRIPTION, f"what {schema.name} does, for who may call it")
+        use = f"what {schema.name} does, for who may call it"
+        yield TextVariable(DESCRIPTION, schema.description, DESCRIPTION, use)
     within = f"{action}." if action else ""
     for name, inner in _properties(schema.parameters).items():
         text = str(inner.get(DESCRIPTION) or "") if isinstance(inner, Mapping) else ""
-        yield Variable(f"argument:{within}{name}", text, DESCRIPTION, f"what {name} is, an argument of {schema.name}")
+        use = f"what {name} is, an argument of {schema.name}"
+        yield TextVariable(f"argument:{within}{name}", text, DESCRIPTION, use)
 
 
 def with_words(schema: ToolSchema, maker: Maker, action: str = "") -> ToolSchema:

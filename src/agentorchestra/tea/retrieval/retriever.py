@@ -28,7 +28,7 @@ Embed: TypeAlias = Callable[[Sequence[str]], Awaitable[Sequence[Sequence[float]]
 
 
 @dataclass(frozen=True)
-class Group:
+class ComponentGroup:
     """A branch of the tree category -> toolkit -> component."""
 
     path: str  # `mcp`, `mcp/github`
@@ -111,7 +111,7 @@ class Retriever:
         above = parts_of(under or "")
         return [key for key, path in self._path.items() if path[: len(above)] == above]
 
-    def browse(self, under: str = "", *, among: Collection[str] | None = None) -> list[Group]:
+    def browse(self, under: str = "", *, among: Collection[str] | None = None) -> list[ComponentGroup]:
         """Return the branches below a branch, with how much of what is asked for is in each; sorted by path."""
         above = parts_of(under)
         counts: dict[tuple[str, ...], int] = {}
@@ -122,7 +122,7 @@ class Retriever:
                 counts[below] = counts.get(below, 0) + 1
                 if path == below:
                     own.setdefault(below, []).append(key)
-        return [Group("/".join(path), counts[path], tuple(own.get(path, ()))) for path in sorted(counts)]
+        return [ComponentGroup("/".join(path), counts[path], tuple(own.get(path, ()))) for path in sorted(counts)]
 
     def _allowed(self, under: str | None, among: Collection[str] | None) -> frozenset[str] | None:
         scope = frozenset(self.keys(under)) if under else None

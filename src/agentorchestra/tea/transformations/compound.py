@@ -27,7 +27,7 @@ from agentorchestra.core.ids import canonical_json, sha256_json
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.signatures import schema_problems
-from agentorchestra.tea.calling.tool import Tool, Traits, tool_from_schema
+from agentorchestra.tea.calling.tool import Tool, ToolTraits, tool_from_schema
 from agentorchestra.tea.transformations.base import Carried
 
 
@@ -107,7 +107,7 @@ def compound(
         effect="composite",
         takes_context=True,
         source=sha256_json(["compound", [_identity(step) for step in steps], last]),
-        traits=Traits(version=version),
+        traits=ToolTraits(version=version),
         trust=lowest(Trust.SYSTEM, *(step.tool.schema.trust for step in steps)),
     )
     tools = {step.tool.name: step.tool for step in steps}

@@ -14,7 +14,7 @@ from agentorchestra.core.protocols import Environment
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.runtime.worlds import STATE_ACTION
 from agentorchestra.tea.calling.actions import action_effect, action_tags, tool_result
-from agentorchestra.tea.calling.tool import Tool, Traits, tool_from_schema
+from agentorchestra.tea.calling.tool import Tool, ToolTraits, tool_from_schema
 from agentorchestra.tea.transformations.base import Carried, Factory, Transformation, instance
 
 
@@ -79,7 +79,7 @@ def _wrap(factory: Factory, env: Environment, schema: ToolSchema, action: str, t
         takes_context=True,
         source=sha256_json(["e2t", env.content_hash, action, *tags]),
         # The calls of one decision on one environment run in listed order: each sees what the one before it did.
-        traits=Traits(version=env.version, sequential=True, group=env.name, origin=f"environment:{env.name}"),
+        traits=ToolTraits(version=env.version, sequential=True, group=env.name, origin=f"environment:{env.name}"),
         trust=Trust.SYSTEM,
     )
     return tool.backed_by(Carried(environments={env.name: factory}, action=action), {env.name})

@@ -37,7 +37,7 @@ from agentorchestra.tools.files.documents import (
 )
 from agentorchestra.tools.files.folders import LIST_SIZE, by_folder, matching
 from agentorchestra.tools.files.index import PassageIndex, query_words
-from agentorchestra.tools.files.indexer import Standing, bring_up
+from agentorchestra.tools.files.indexer import IndexingState, bring_up
 from agentorchestra.tools.files.passages import TextPassage
 from agentorchestra.tools.files.places import parse_place
 from agentorchestra.tools.files.quotes import place_of
@@ -189,7 +189,7 @@ def chosen_files(ctx: RunContext[Any], pattern: str | None) -> list[FileRef]:
     return refs
 
 
-def _problems(files: Sequence[FileRef], standing: Standing) -> list[str]:
+def _problems(files: Sequence[FileRef], standing: IndexingState) -> list[str]:
     """Return a sentence for each of the first files that cannot be searched, and one that counts the others."""
     failed = [file for file in files if file.sha256 in standing.problems]
     sentences = [standing.problems[file.sha256].replace("{name}", file.name) for file in failed[:MOST_NAMES]]

@@ -28,7 +28,7 @@ _REPORT_STEP = 100
 
 
 @dataclass
-class Standing:
+class IndexingState:
     """The files of a search as far as they are read; `problems` has `{name}` for the file's name."""
 
     readable: set[str] = field(default_factory=set)  # the hashes of those that can be searched
@@ -38,10 +38,10 @@ class Standing:
 
 async def bring_up(
     ctx: RunContext[Any], index: PassageIndex, files: Sequence[FileRef], *, seconds: float | None = None
-) -> Standing:
+) -> IndexingState:
     """Read into the index what is not there yet, for `seconds` at most; what was read stays, whatever ends it."""
     by_hash = {file.sha256: file for file in reversed(files)}
-    standing = Standing()
+    standing = IndexingState()
     problems = await asyncio.to_thread(index.problems, by_hash)
     for sha256, problem in problems.items():
         if problem:
@@ -63,7 +63,7 @@ class _Indexing:
     index: PassageIndex
     files: dict[str, FileRef]
     missing: deque[str]
-    standing: Standing
+    standing: IndexingState
     stop: threading.Event = field(default_factory=threading.Event)
     ready: list[tuple[str, Prepared]] = field(default_factory=list)
     chars: int = 0

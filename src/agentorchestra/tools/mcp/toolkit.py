@@ -14,7 +14,7 @@ from agentorchestra.core.errors import McpError, MissingExtraError
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.runtime.results import ToolResult
-from agentorchestra.tea.calling.tool import Tool, Traits, tool_from_schema
+from agentorchestra.tea.calling.tool import Tool, ToolTraits, tool_from_schema
 from agentorchestra.tools.mcp.config import read_mcp_file
 from agentorchestra.tools.mcp.definitions import MAX_TOOLS, Definition, definitions_of, own_tools, unique
 from agentorchestra.trust.redact import Redactor
@@ -176,7 +176,7 @@ def _tool(connection: Connection, definition: Definition) -> Tool[..., Any]:
         takes_context=True,
         # Another version of the server is another component, though it describes its tool in the same words.
         source=json.dumps([about.name, about.version, definition.remote, definition.effect, definition.idempotent]),
-        traits=Traits(
+        traits=ToolTraits(
             timeout_s=server.timeout_s,
             origin=f"mcp:{server.name}",
             distribution=" ".join(part for part in (about.name, about.version, f"(protocol {about.protocol})") if part),

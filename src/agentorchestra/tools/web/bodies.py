@@ -108,7 +108,7 @@ class _Zstd:
         return bool(self._d.eof)
 
 
-class AnswerBody:
+class ResponseBody:
     """Takes the bytes of an answer and keeps what they unpack to, up to `most`; WebError for unknown compressions."""
 
     def __init__(self, codings: str, most: int, url: str) -> None:

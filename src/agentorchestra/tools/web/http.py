@@ -36,7 +36,7 @@ from agentorchestra.tools.web.addresses import (
     shown_address,
     web_error,
 )
-from agentorchestra.tools.web.bodies import AnswerBody, accepted_codings
+from agentorchestra.tools.web.bodies import ResponseBody, accepted_codings
 from agentorchestra.tools.web.denied import DeniedPages
 from agentorchestra.tools.web.resolver import Resolver, system_names
 
@@ -385,7 +385,7 @@ class _Job:
             f"is larger than {most}, the most that is read of one address; look for a smaller page, or for a part of it"
         )
         too_large = web_error(address.url, reason, "too_large", response.status)
-        body = AnswerBody(response.headers.get("content-encoding", ""), self.max_bytes, address.url)
+        body = ResponseBody(response.headers.get("content-encoding", ""), self.max_bytes, address.url)
         cut = self.cut is True or (self.cut == "text" and _is_text(response.content_type))
         limit = _MOST_PACKED if response.headers.get("content-encoding") else self.max_bytes
         if (response.content_length or 0) > limit and not cut:

@@ -14,7 +14,7 @@ from agentorchestra.core.errors import SettingsError
 from agentorchestra.core.settings import NO_PRESET, Settings
 
 
-class Row(BaseModel, frozen=True, extra="forbid"):
+class SheetRow(BaseModel, frozen=True, extra="forbid"):
     """A line of a preset's sheet: what the paper says of one matter, and what is done here.
 
     Attributes:
@@ -52,7 +52,7 @@ class Preset(BaseModel, frozen=True, extra="forbid"):
     paper: str
     role: str = "planner"
     settings: dict[str, Any]
-    rows: tuple[Row, ...]
+    rows: tuple[SheetRow, ...]
 
 
 def preset_names() -> tuple[str, ...]:
@@ -96,4 +96,4 @@ def with_preset(settings: Settings, name: str | None = None) -> Settings:
     return made
 
 
-__all__ = ["NO_PRESET", "Preset", "Row", "find_preset", "merged", "preset_names", "with_preset"]
+__all__ = ["NO_PRESET", "Preset", "SheetRow", "find_preset", "merged", "preset_names", "with_preset"]

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from agentorchestra.core.settings import Settings
-from agentorchestra.workspace.presets import Preset, Row, with_preset
+from agentorchestra.workspace.presets import Preset, SheetRow, with_preset
 
 
 def sheet(preset: Preset) -> str:
@@ -59,7 +59,7 @@ def _models(role: str) -> tuple[str, ...]:
     )
 
 
-def _line(row: Row, preset: Preset, settings: Settings, *, coded: bool) -> str:
+def _line(row: SheetRow, preset: Preset, settings: Settings, *, coded: bool) -> str:
     """Return a row of the table; `coded`: whether the table has the column of the public code."""
     values = "<br>".join(_setting(path, preset, settings) for path in row.settings)
     left = (row.code, row.open) if coded else (row.open,)

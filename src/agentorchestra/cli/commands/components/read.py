@@ -34,7 +34,7 @@ from agentorchestra.cli.output import (
 )
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.tea.registry.config import ComponentConfig
-from agentorchestra.tea.registry.context import Difference
+from agentorchestra.tea.registry.context import VersionDifference
 from agentorchestra.tea.registry.history import Version
 
 _OWN = ("", "package", "code", "register")  # where components come from without a word about it in a list
@@ -167,7 +167,7 @@ async def versions(named: Named, kind: str | None, as_json: bool, folder: Path) 
     return 0
 
 
-def _changed(change: Difference) -> str:
+def _changed(change: VersionDifference) -> str:
     lines = change.text.splitlines()[2:]  # below the names of the two
     came, went = (sum(line.startswith(sign) for line in lines) for sign in "+-")
     phrases = [f"{plural(came, 'line')} more and {number(went)} less since {change.before}", *change.changes]

@@ -23,8 +23,7 @@ from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.handler import effect_for
-from agentorchestra.tea.calling.tool import EffectName, Tool, tool, tool_from_schema
-from agentorchestra.tea.calling.tool import Traits as ToolTraits
+from agentorchestra.tea.calling.tool import EffectName, Tool, ToolTraits, tool, tool_from_schema
 from agentorchestra.tea.programs.namespaces import without_namespace
 from agentorchestra.tea.transformations.base import Carried
 from agentorchestra.tools.web.denied import DeniedPages
