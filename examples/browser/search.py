@@ -181,11 +181,11 @@ def main() -> int:
     given = reading.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         result, place = asyncio.run(search(given.folder or Path(temporary), given.model))
-        print(f"  answer:  {result.answer}\n  run:     {result.run_id} ({result.status}, {result.steps} steps)")
+        print(f"  answer:  {result.answer_text}\n  run:     {result.run_id} ({result.status}, {result.steps} steps)")
         for one in result.artifacts:
             where = place / one.name
             print(f"  record:  {where if given.folder and where.exists() else one.name} ({one.size:,} bytes)")
-    right = FIRST[1] in result.answer and FIRST[2] in result.answer
+    right = FIRST[1] in result.answer_text and FIRST[2] in result.answer_text
     print(f"  check:   {'right: it is the first result that is no advert' if right else 'not the first result'}")
     return 0 if right else 1
 

@@ -78,7 +78,7 @@ async def press_all(folder: Path) -> tuple[RunResult, list[str]]:
     async with Workspace(folder / "workspace", settings=Settings(prompt_tool_chars=0)) as ws:
         model = ScriptedModel(Eyes(ws))
         result = await ws.run(task, files=[PANEL], model=model, system="react", environments=["computer"])
-        print(f"  answer:  {result.answer}\n  run:     {result.run_id} ({result.status}, {result.steps} steps)")
+        print(f"  answer:  {result.answer_text}\n  run:     {result.run_id} ({result.status}, {result.steps} steps)")
     titles = [part.text for message in model.requests[-1].messages for part in message.content if part.type == "text"]
     said = [line for text in titles for line in text.splitlines() if '"Panel: ' in line]
     return result, said[-1].partition('"Panel: ')[2].partition('"')[0].split() if said else []

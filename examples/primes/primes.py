@@ -82,13 +82,13 @@ async def write_and_run(folder: Path) -> tuple[RunResult, list[str]]:
     async with Workspace(folder / "workspace", settings=settings) as ws:
         model = ScriptedModel(Programmer())
         result = await ws.run(task, model=model, system="react", environments=["terminal"])
-        print(f"  answer:  {result.answer}\n  run:     {result.run_id} ({result.status}, {result.steps} steps)")
+        print(f"  answer:  {result.answer_text}\n  run:     {result.run_id} ({result.status}, {result.steps} steps)")
         file = ws.files.folder(result.run_id) / "prime.py"
         faults = [] if result.status == "completed" else [f"the run ended as {result.status}"]
         faults += [] if file.exists() and file.read_text() == PROGRAM else ["prime.py is not the program"]
     sieve = [n for n in range(2, 101) if n not in {m for d in range(2, 11) for m in range(2 * d, 101, d)}]
     try:
-        right = ast.literal_eval(result.answer) == sieve
+        right = ast.literal_eval(result.answer_text or "0") == sieve
     except (ValueError, SyntaxError):
         right = False
     return result, faults if right else [*faults, "the answer is not the list of primes"]

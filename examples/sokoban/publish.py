@@ -115,7 +115,7 @@ async def show(ws: Workspace, result: RunResult) -> None:
         body = event.body
         if event.type == "completed" and body.get("outcome", {}).get("error"):
             print(f"  refused: {body['outcome']['error']}")
-    print(f"  answer:  {result.answer}\n  run:     {result.run_id} ({result.status}, {result.steps} steps)")
+    print(f"  answer:  {result.answer_text}\n  run:     {result.run_id} ({result.status}, {result.steps} steps)")
 
 
 def main() -> int:

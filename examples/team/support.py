@@ -336,10 +336,10 @@ def main(example: Example, about: str) -> int:
         except AgentOrchestraError as exc:
             print(f"error: {exc}", file=sys.stderr)
             return 1
-    print(f"agents: {', '.join(dict.fromkeys(agents))}\nanswer: {result.answer}")
+    print(f"agents: {', '.join(dict.fromkeys(agents))}\nanswer: {result.answer_text}")
     for one in result.sources:
         print(f"        {one.source}{f', {one.place}' if one.place else ''}: {one.quote}")
-    right = result.answer.strip().rstrip(".") == example.right
+    right = result.answer_text.strip().rstrip(".") == example.right
     print(f"run:    {result.run_id} ({result.status}, ${result.cost_usd or 0:.4f})")
     print(f"check:  {'right' if right else f'not right: it is {example.right}'}")
     return 0 if right else 1

@@ -61,7 +61,7 @@ async def main() -> None:
             print(f"{result.status}: {question.question}")
             await ws.answer(result.run_id, "Yes.", question=question.key)
             result = await ws.resume(result.run_id, model=ScriptedModel(model))
-            print(f"{result.status}: {result.answer}")
+            print(f"{result.status}: {result.answer_text}")
             await ws.replay(result.run_id, model=ScriptedModel(model))  # nothing is asked again
 
 

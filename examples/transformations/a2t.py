@@ -48,7 +48,7 @@ async def main() -> None:
         async with Workspace(folder, tools=a2t(CLERK)) as ws:
             for _ in range(2):
                 result = await ws.run("Ask the clerks.", system="react", model=ScriptedModel(model), session="office")
-                print(result.answer)
+                print(result.answer_text)
                 await ws.replay(result.run_id, model=ScriptedModel(model))  # nothing is asked again
 
 

@@ -67,7 +67,7 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         async with Workspace(folder, environments={"table": TABLE}) as ws:
             result = await ws.run("Play.", system="react", model=ScriptedModel(model))
-            print(result.answer)
+            print(result.answer_text)
 
 
 if __name__ == "__main__":

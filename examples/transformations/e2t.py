@@ -61,7 +61,7 @@ async def main() -> None:
         async with Workspace(folder, tools=tools) as ws:
             for task in TASKS:
                 result = await ws.run(task, system="react", model="offline")
-                print(f"{task}\n  -> {result.status}: {result.answer}")
+                print(f"{task}\n  -> {result.status}: {result.answer_text}")
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ async def main() -> None:
         async with Workspace(folder, tools=keeper([in_stock, reserve])) as ws:
             for task in ("Put aside 5 pear.", "Put aside 5 apple."):
                 result = await ws.run(task, system="react", model=ScriptedModel(model))
-                print(f"{task} -> {result.answer}; left: {STOCK}")
+                print(f"{task} -> {result.answer_text}; left: {STOCK}")
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ async def work(folder: Path, address: str, what: str, *more: str) -> None:
         else:
             (record,) = await ws.runs.list()
             result = await ws.resume(record.id)
-        print(f"{result.status.value}: {result.answer}: {result.report}")
+        print(f"{result.status.value}: {result.answer if result.has_answer else ''}: {result.report}")
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from benchmarks.systems.__main__ import TASK, THINGS, decision, tools
 from pydantic import BaseModel
 
 from agentorchestra.agents.agent import Agent
+from agentorchestra.agents.forms import Inquiry
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import PartSettings, Settings
@@ -176,7 +177,7 @@ def _named(module: Any, tree: ast.Module) -> set[str]:
         if isinstance(one, ast.Call):
             by = one.func.attr if isinstance(one.func, ast.Attribute) else getattr(one.func, "id", "")
             by_prompt = by == "get" and isinstance(one.func, ast.Attribute) and "prompts" in ast.unparse(one.func.value)
-            if one.args and (by_prompt or by in ("Question", "ask_model")):
+            if one.args and (by_prompt or by in (Inquiry.__name__, "ask_model")):
                 places.append(one.args[0])
             places += [word.value for word in one.keywords if word.arg == "prompt"]
     texts = [one.value for one in places if isinstance(one, ast.Constant)]

@@ -43,8 +43,12 @@ async def test_a_setting_puts_a_part_into_the_team(tmp_path: Path, name: str) ->
 async def test_a_part_that_chooses_decides_where_the_verifier_does_not_err(tmp_path: Path, task: Task) -> None:
     assert isinstance(task.do, Search)
     sure = replace(task, do=replace(task.do, errs=0.0))
-    plain, having = await sure.done(range(5), tmp_path)
-    # Without the part the model is right only where the mark happened to stand in its request.
-    assert all(one.right is one.seen for one in plain)
-    assert any(one.right and not without.seen for without, one in zip(plain, having, strict=True))
-    assert sum(one.right for one in having) > sum(one.right for one in plain)
+    for start in range(0, 40, 5):  # for which volumes the part decides follows from the words of all prompts
+        plain, having = await sure.done(range(start, start + 5), tmp_path)
+        # Without the part the model is right only where the mark happened to stand in its request.
+        assert all(one.right is one.seen for one in plain)
+        # What one candidate has seen is chosen; a vote may be for another mark.
+        assert task.parts.get("choose") == "vote" or all(one.right is one.seen for one in having)
+        if any(one.right and not without.seen for without, one in zip(plain, having, strict=True)):
+            return
+    pytest.fail("the part decides for none of 40 volumes")

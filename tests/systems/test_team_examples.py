@@ -53,7 +53,7 @@ async def solved(module: ModuleType, folder: Path, **changes: Any) -> tuple[str,
     support = importlib.import_module("support")
     result, agents = await support.solve(replace(module.EXAMPLE, **changes), folder)
     assert result.error is None, result.error
-    return result.answer, agents
+    return result.answer_text, agents
 
 
 async def test_archive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

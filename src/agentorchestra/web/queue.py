@@ -76,8 +76,9 @@ class RunQueue:
         """
         now = asyncio.get_running_loop().time()
         apart = (now - self._ends[0]) / len(self._ends) if self._ends else 1 / max(self.places, 1)
-        self._promised = min(max(self._promised + apart, now + RETRY_AFTER_S), now + _LONGEST_RETRY_S)
-        return math.ceil(self._promised - now)
+        wait_s = min(max(self._promised + apart - now, RETRY_AFTER_S), _LONGEST_RETRY_S)
+        self._promised = now + wait_s
+        return math.ceil(wait_s)
 
     @property
     def stopping(self) -> bool:
