@@ -27,14 +27,11 @@ from agentorchestra.tools.files.places import parse_place
 from agentorchestra.tools.files.quotes import FEW_WORDS, alike, lines_of, stands_in_blocks
 from agentorchestra.tools.web.pages import is_address
 
-CHECK = "check_quotes"
-"""The tool that looks quotes up."""
+CHECK = "check_quotes"  # the tool that looks quotes up
 
-FOLDER_FILES = "files"
-"""The environment that reads what lies in the run's folder."""
+FOLDER_FILES = "files"  # the environment that reads what lies in the run's folder
 
-SORTING = 2
-"""The way of checking (`RunManifest.checks`) from which on each source is held, misquoted or unknown."""
+SORTING = 2  # the way of checking (`RunManifest.checks`) from which on each source holds, is misquoted or unknown
 
 TASK = "task"
 """The source of words that are the user's own."""
