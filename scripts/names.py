@@ -34,9 +34,9 @@ shaken shown shut slept sold sought spent spoken stolen stood stuck taken taught
 undone unheard unkept unread unsaid unseen unsent untold withdrawn won worn written
 """
 FIELD = """
-added all allowed cached cancelled changed closed completed created cut decoded deleted disabled done elapsed enabled
-encoded expected failed finished frozen hidden it left loaded modified other parsed read removed required same seen
-selected shared skipped started stopped unknown updated used when
+added all allowed cached cancelled changed closed completed confined created cut decoded deleted disabled done elapsed
+enabled encoded expected failed finished frozen hidden it left loaded modified other parsed read removed required same
+seen selected shared skipped started stopped unknown updated used when
 bed bleed breed deed embed exceed feed need proceed red seed shed speed succeed weed
 """
 """What well-known libraries call a flag, a set or an operand; and words in -ed that are no participles."""

@@ -29,7 +29,7 @@ FORMS: dict[str, Form] = {
     "check": questions.check_form(None, calculations=True, follow_ups=True),
     "last check": questions.check_form(ANSWER, calculations=False, follow_ups=False),
     "report": questions.report_form(ANSWER),
-    "marks": questions.MENDED,
+    "marks": questions.PARAGRAPHS,
     "kind": strategies.KIND,
     "findings": strategies.FINDINGS,
     "program": strategies.PROGRAM,
@@ -54,14 +54,14 @@ def objects(schema: Any) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", FORMS)
 def test_a_form_holds_where_decoding_is_constrained(name: str) -> None:
-    for one in objects(FORMS[name].asked):
+    for one in objects(FORMS[name].request):
         assert one["properties"] and one["required"] == [*one["properties"]] and one["additionalProperties"] is False
         assert all("type" in each or "anyOf" in each for each in one["properties"].values())
         assert next(iter(one["properties"])) not in VERDICTS, "the reason comes first"
 
 
 def test_an_answer_of_another_form_may_be_missing_in_words() -> None:
-    answer = questions.check_form(ANSWER, calculations=False, follow_ups=True).asked["properties"]["answer"]
+    answer = questions.check_form(ANSWER, calculations=False, follow_ups=True).request["properties"]["answer"]
     assert answer == {"anyOf": [ANSWER, {"type": "null"}]}
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.agents.research.findings import LONGEST, Insight, Piece, evidence, insights_in, ordered
-from agentorchestra.agents.research.sourced import joined, parts_of
+from agentorchestra.agents.research.findings import LONGEST, Insight, Piece, evidence, insights_in, top_insights
+from agentorchestra.agents.research.sourced import join_parts, parts_of
 from agentorchestra.agents.research.workflow import round_text
 from agentorchestra.agents.search.queries import Hits, Queries, ResearchQuery, query_from
 from agentorchestra.core.content import text_of
@@ -88,7 +88,7 @@ def test_a_second_look_keeps_what_it_leaves_out_and_puts_variants_last() -> None
     ]
     queries = Queries(3)
     written.append({"draft": 1, "query": "twice"})
-    found = queries.spread(queries.bettered(drafts, written), 1)
+    found = queries.spread(queries.revise(drafts, written), 1)
     assert [(one.query, one.branch, one.depth) for one in found] == [("aa", 7, 1), ("b", 0, 0), ("x", 7, 1)]
     assert [one.until for one in found] == ["2017", "", "2017"]
     assert (found[0].draft, found[0].problems) == ("a", ("too short",)) and found[1].draft == ""
@@ -131,7 +131,7 @@ def test_words_left_out_and_emphasis_lose_no_finding() -> None:
 def test_findings_are_ordered_by_relevance_each_quote_once_in_three_groups() -> None:
     found = [insight("c", 0.49), insight("a", 0.8), insight("b", 0.5), insight("a", 0.3)]
     found += [insight("2", 1.0, quote="4", source="python", kind="calculation")]
-    kept = ordered(found, 4)
+    kept = top_insights(found, 4)
     assert [(one.fact, one.group) for one in kept] == [
         ("2", "key"),
         ("a", "key"),
@@ -139,7 +139,7 @@ def test_findings_are_ordered_by_relevance_each_quote_once_in_three_groups() -> 
         ("c", "supplementary"),
     ]
     assert text_of([evidence(kept)]).startswith("[E1] (key, 1.0; python, line 1) 2: “4”")
-    assert len(ordered(found, 2)) == 2
+    assert len(top_insights(found, 2)) == 2
 
 
 def test_what_no_finding_is_named_for_is_left_out() -> None:
@@ -166,18 +166,18 @@ They were:
 |---|---|
 | 1961 | yes [E1] |"""
     parts = parts_of(text, 3)
-    assert joined(parts) == (
+    assert join_parts(parts) == (
         "# Keepers\n\nShe was born there [E1].\nSo says the page.\n\n## Years\n\n- In 1961 [E2].\n- In 1963 [E3]."
         "\n\n## Dukes\n\nThey were:\n\n| year | kept |\n|---|---|\n| 1961 | yes [E1] |"
     )
-    assert [one.brief for one in parts if one.unsourced] == ["She was a duke.", "- In 1962.", "- all of them dukes"]
-    assert joined(parts_of("# Nothing\n\nNothing.", 3)) == ""
+    assert [one.brief for one in parts if one.lacks_source] == ["She was a duke.", "- In 1962.", "- all of them dukes"]
+    assert join_parts(parts_of("# Nothing\n\nNothing.", 3)) == ""
 
 
 def test_headings_of_a_report_stay_above_what_is_left_and_a_mark_without_a_finding_is_none() -> None:
     parts = parts_of("# Keepers\n\n## Birth\n\n**Town**\n\nThere [E1].\n\n---\n\nShe was a duke [E7].", 3)
-    assert joined(parts) == "# Keepers\n\n## Birth\n\n**Town**\n\nThere [E1]."
-    assert [one.text for one in parts if one.unsourced] == ["She was a duke [E7]."]
+    assert join_parts(parts) == "# Keepers\n\n## Birth\n\n**Town**\n\nThere [E1]."
+    assert [one.text for one in parts if one.lacks_source] == ["She was a duke [E7]."]
 
 
 def test_a_round_makes_no_marks_of_its_own() -> None:

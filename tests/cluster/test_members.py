@@ -167,7 +167,7 @@ async def test_whoever_does_not_beat_is_taken_over_by_one_though_it_holds_its_lo
     for clock in clocks:
         clock.s += WATCHED_S
     (found,) = await first.dead()
-    assert (found.id, found.locked, found.alive, found.overdue) == (stopped.id, True, False, True)
+    assert (found.id, found.holds_lock, found.alive, found.overdue) == (stopped.id, True, False, True)
     assert found.silent_s >= LEASE_S
     assert await second.dead() == [], "another one has it"
     assert [one.id for one in await first.dead()] == [stopped.id], "until it is buried"

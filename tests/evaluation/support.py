@@ -229,7 +229,7 @@ class Trial:
 class Asks:
     """A scorer that asks the judge, and takes `yes` and `no` for an answer."""
 
-    judged = True
+    needs_judge = True
 
     async def score(self, question: EvalQuestion, answer: EvalAnswer, judge: Judge | None) -> Scored:
         assert judge is not None

@@ -291,7 +291,7 @@ async def test_a_refusal_and_a_scorer_that_fails_are_told_apart_from_wrong_answe
     class Odd:
         """Fail at 3, and give 7 for a score at 4."""
 
-        judged = False
+        needs_judge = False
 
         async def score(self, question: EvalQuestion, answer: EvalAnswer, judge: Judge | None) -> Scored:
             if question.id == "q3":

@@ -23,7 +23,7 @@ class Done:
         self.limits = limits
         self._run, self._events, self._name = run, events, name
 
-    async def ended(self) -> None:
+    async def wait(self) -> None:
         """It has; what it may spend is held."""
         assert self._run.budget.held.tokens >= (self.limits.tokens or 0)
 
@@ -54,7 +54,7 @@ class Beside:
         self.lent: list[Budget] = []
 
     async def __call__(
-        self, run: Run, name: str, key: EffectKey, marked: int, limits: Budget | None, *, anew: bool
+        self, run: Run, name: str, key: EffectKey, fork_seq: int, limits: Budget | None, *, anew: bool
     ) -> Done | None:
         """See Elsewhere."""
         store = self.bench.store
@@ -67,13 +67,13 @@ class Beside:
         fields = {
             "part_of": of,
             "parent_run": run.id,
-            "fork_seq": marked,
+            "fork_seq": fork_seq,
             "budget": limits,
             "began": run.manifest.created,
         }
         manifest = run.manifest.model_copy(update=fields)
-        copied = await store.load(run.id, upto=marked)
-        await store.create_run(name, manifest, forked_events(run.id, copied, marked, manifest, outcomes={}, now=now))
+        copied = await store.load(run.id, upto=fork_seq)
+        await store.create_run(name, manifest, forked_events(run.id, copied, fork_seq, manifest, outcomes={}, now=now))
         self.listed |= {one.id for one in await store.list_runs()}
         self.listed |= {one.run for one in await store.query(LogQuery())}
         self.listed |= {one.id for one in await store.unfinished()}
@@ -84,4 +84,4 @@ class Beside:
         self.ended[str(key)] = result.status
         self.done.append((str(key), result.status))
         self.errors.append(result.error or "")
-        return Done(run, limits, await store.load(name, after=marked + 1), name)
+        return Done(run, limits, await store.load(name, after=fork_seq + 1), name)

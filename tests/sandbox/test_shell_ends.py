@@ -131,7 +131,7 @@ def liar(tmp_path: Path, lie: str, limits: SandboxLimits = LIMITS) -> DrivenShel
     def launch() -> Launch:
         return Launch([sys.executable, "-c", LIAR + lie], {"PATH": os.defpath})
 
-    return DrivenShell(launch, World(folder_in(tmp_path), limits), Inside(root="/work", watched=None))
+    return DrivenShell(launch, World(folder_in(tmp_path), limits), Inside(root="/work", file_systems=None))
 
 
 @pytest.mark.parametrize("lie", LIES, ids=str)

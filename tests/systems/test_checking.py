@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.agents.outputs import computed, figures, is_among
+from agentorchestra.agents.outputs import figures, is_among, is_computed
 from agentorchestra.agents.planning.checks import VERDICT
 from agentorchestra.agents.planning.verification import REPLY
 from agentorchestra.core.content import Trust
@@ -139,8 +139,8 @@ def test_an_answer_is_computed_where_its_numbers_were_printed(
 ) -> None:
     from agentorchestra.agents.outputs import ToolOutput
 
-    assert computed(answer, task, [ToolOutput("a", 1, "python", "print(x)", printed, Trust.AGENT)]) is holds
-    assert not computed(answer, task, [ToolOutput("a", 1, "read_file", "{}", printed, Trust.AGENT)])
+    assert is_computed(answer, task, [ToolOutput("a", 1, "python", "print(x)", printed, Trust.AGENT)]) is holds
+    assert not is_computed(answer, task, [ToolOutput("a", 1, "read_file", "{}", printed, Trust.AGENT)])
 
 
 def test_a_rounded_figure_is_given() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.agents.agent import GIVEN, Agent
+from agentorchestra.agents.agent import USER_TOOLS, Agent
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.errors import ModelAuthError
@@ -225,7 +225,7 @@ async def test_the_users_tools_are_those_of_the_coding_agent(tmp_path: Path) -> 
 
 async def test_an_agent_of_yours_may_have_them_besides_others(tmp_path: Path) -> None:
     """A star among an agent's tools stands for what the user gave; of nothing else is an unknown name taken."""
-    mine = Agent("diver", "Knows lakes.", tools=("todo", GIVEN))
+    mine = Agent("diver", "Knows lakes.", tools=("todo", USER_TOOLS))
     assert mine.reach(("depth",)) == ("todo", "depth")
     async with workspace(tmp_path, Workforce().model(), tools=[depth], agents=[mine]) as ws:
         assert (await ws.run(WORD, model="scripted", system="owl")).answer == "Northam"

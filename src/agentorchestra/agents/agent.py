@@ -18,7 +18,7 @@ from agentorchestra.tea.transformations.base import carried_by
 System = Callable[[AgentSpec, Any, Any], Awaitable[AgentResult]]
 """A paradigm: from a spec, a BranchContext and a Kit (`agents/types.py`) to a result, all of it through the door."""
 
-GIVEN = "*"  # among an agent's tools: all that the user gave, besides those that are named
+USER_TOOLS = "*"  # among an agent's tools: all that the user gave, besides those that are named
 
 _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_")
 
@@ -164,8 +164,8 @@ class Agent:
 
     def reach(self, granted_tools: tuple[str, ...] = ()) -> tuple[str, ...]:
         """Return the names of the tools and environments it works with; `given` are those of the user."""
-        names = (GIVEN,) if self.tools is None else self.tools
-        tools = dict.fromkeys(tool for name in names for tool in (granted_tools if name == GIVEN else (name,)))
+        names = (USER_TOOLS,) if self.tools is None else self.tools
+        tools = dict.fromkeys(tool for name in names for tool in (granted_tools if name == USER_TOOLS else (name,)))
         return (*tools, *(environment for environment in self.environments if environment not in tools))
 
     def spec(self, task: str, *, tools: tuple[str, ...], context: tuple[Block, ...] = (), **more: Any) -> AgentSpec:

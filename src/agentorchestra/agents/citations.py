@@ -27,14 +27,11 @@ from agentorchestra.tools.files.places import parse_place
 from agentorchestra.tools.files.quotes import FEW_WORDS, alike, lines_of, stands_in_blocks
 from agentorchestra.tools.web.pages import is_address
 
-CHECK = "check_quotes"
-"""The tool that looks quotes up."""
+CHECK = "check_quotes"  # the tool that looks quotes up
 
-FOLDER_FILES = "files"
-"""The environment that reads what lies in the run's folder."""
+FOLDER_FILES = "files"  # the environment that reads what lies in the run's folder
 
-SORTED = 2
-"""The way of checking (`RunManifest.checks`) from which on each source is held, misquoted or unknown."""
+SORTING = 2  # the way of checking (`RunManifest.checks`) from which on each source holds, is misquoted or unknown
 
 TASK = "task"
 """The source of words that are the user's own."""
@@ -50,21 +47,21 @@ _MARKS = tuple(f"{kind}:" for kind in get_args(SourceKind))
 class LookupResult:
     """The sources of an answer by what became of them.
 
-    Of runs that began before (`SORTED`), those in none of these could not be looked up by code.
+    Of runs that began before (`SORTING`), those in none of these could not be looked up by code.
 
     Attributes:
-        held: those that hold, each as it should stand: with the file's whole name, at the place of its words. Words in
-            a picture, which only a model can look up, hold where the run was shown it.
+        matches: those that hold, each as it should stand: with the file's whole name, at the place of its words. Words
+            in a picture, which only a model can look up, hold where the run was shown it.
         misquoted: those whose words do not stand there.
         unknown: those that are no source of this run: no file, no page that was read, nothing that was given back.
     """
 
-    held: dict[Citation, Citation] = field(default_factory=dict)
+    matches: dict[Citation, Citation] = field(default_factory=dict)
     misquoted: list[Citation] = field(default_factory=list)
     unknown: list[Citation] = field(default_factory=list)
 
-    def corrected(self, result: AgentResult) -> AgentResult:
-        sources = tuple(dict.fromkeys(self.held.get(source, source) for source in result.sources))
+    def correct(self, result: AgentResult) -> AgentResult:
+        sources = tuple(dict.fromkeys(self.matches.get(source, source) for source in result.sources))
         return result if sources == result.sources else result.model_copy(update={"sources": sources})
 
 
@@ -84,27 +81,27 @@ async def look_up(citations: Sequence[Citation], ctx: BranchContext[Any]) -> Loo
             if citation.quote and (citation.place or ctx.manifest.checks):
                 pairs.append((citation, target))
             elif is_file and any(output.shows(target.source) for output in calls):
-                lookup.held[citation] = target
+                lookup.matches[citation] = target
         elif any(output.name.casefold() == target.source.casefold() for output in calls):
             # In any of them: of a long output the words may have been read in another call.
             stands = not citation.quote or any(alike(citation.quote, text) for output in calls for text in output.texts)
             if stands:
-                lookup.held[citation] = target
+                lookup.matches[citation] = target
             else:
                 lookup.misquoted.append(citation)
         elif citation.place and citation.quote:
             folder.append(citation)
     await _in_files(pairs, calls, ctx, lookup)
     await _in_folder(folder, ctx, lookup)
-    if ctx.manifest.checks >= SORTED:
-        sure = {*lookup.held, *lookup.misquoted}
+    if ctx.manifest.checks >= SORTING:
+        sure = {*lookup.matches, *lookup.misquoted}
         _sort_others([citation for citation in dict.fromkeys(citations) if citation not in sure], ctx, lookup)
     wrong = (*lookup.misquoted, *lookup.unknown) if ctx.manifest.checks >= TURN else ()
     again = {citation.model_copy(update={"quote": with_points(citation.quote)}): citation for citation in wrong}
     if again.keys() - {*wrong}:  # their numbers may have another form there
-        lookup.held |= {again[citation]: source for citation, source in (await look_up([*again], ctx)).held.items()}
-        lookup.misquoted = [citation for citation in lookup.misquoted if citation not in lookup.held]
-        lookup.unknown = [citation for citation in lookup.unknown if citation not in lookup.held]
+        lookup.matches |= {again[cite]: source for cite, source in (await look_up([*again], ctx)).matches.items()}
+        lookup.misquoted = [citation for citation in lookup.misquoted if citation not in lookup.matches]
+        lookup.unknown = [citation for citation in lookup.unknown if citation not in lookup.matches]
     return lookup
 
 
@@ -124,7 +121,7 @@ def _target(citation: Citation, ctx: BranchContext[Any]) -> tuple[Citation, bool
     if not is_file and not is_address(source) and not ("/" in source and _holds(ctx, FOLDER_FILES)):
         with suppress(ToolError):
             source, is_file = file_named(ctx, source).name, True
-    if not is_file and ctx.manifest.checks >= SORTED:  # "sales.csv, row 3"
+    if not is_file and ctx.manifest.checks >= SORTING:  # "sales.csv, row 3"
         inside = [ref.name for ref in ctx.manifest.files if f" {ref.name}," in f" {source},"]
         if len(inside) == 1:
             rest = source.partition(inside[0])[2].strip(" ,")
@@ -148,9 +145,9 @@ async def _in_files(
         if place is False:
             lookup.misquoted.append(citation)
         elif place is not None:
-            lookup.held[citation] = target.model_copy(update={"place": place}) if isinstance(place, str) else target
+            lookup.matches[citation] = target.model_copy(update={"place": place}) if isinstance(place, str) else target
         elif any(output.shows(target.source) for output in calls):
-            lookup.held[citation] = target  # words in a picture: nobody but a model can look them up
+            lookup.matches[citation] = target  # words in a picture: nobody but a model can look them up
 
 
 async def _in_folder(citations: Sequence[Citation], ctx: BranchContext[Any], lookup: LookupResult) -> None:
@@ -167,8 +164,8 @@ async def _in_folder(citations: Sequence[Citation], ctx: BranchContext[Any], loo
     )
     for citation, outcome in zip(citations, outcomes, strict=True):
         if outcome.ok and stands_in_blocks(citation.quote, outcome.blocks()):
-            lookup.held[citation] = citation
-        elif outcome.ok or ctx.manifest.checks < SORTED:
+            lookup.matches[citation] = citation
+        elif outcome.ok or ctx.manifest.checks < SORTING:
             lookup.misquoted.append(citation)
 
 
@@ -178,19 +175,19 @@ class _Piece(NamedTuple):
     Attributes:
         origin: what it is from; its `ref` is the name by which it is cited.
         names: all names by which it may be.
-        asked: the program, or the arguments, of the call that gave it.
+        call: the program, or the arguments, of the call that gave it.
         brief: whether it is the result of a program, in which a few characters say something.
     """
 
     origin: Source
     names: frozenset[str]
     text: str
-    asked: str = ""
+    call: str = ""
     brief: bool = False
 
     def read_by_program(self, name: str) -> bool:
         """Return True if its program names a file; what could be a variable of it is none."""
-        return not name.isidentifier() and re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", self.asked) is not None
+        return not name.isidentifier() and re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", self.call) is not None
 
 
 def _pieces(ctx: BranchContext[Any]) -> list[_Piece]:
@@ -201,7 +198,7 @@ def _pieces(ctx: BranchContext[Any]) -> list[_Piece]:
     for output in outputs(ctx):
         brief = output.name in PROGRAMS and len(output.text) <= MOST_RESULT
         # A program of an agent that acts by programs may hold the very answer that is checked.
-        program = output.asked if output.name in PROGRAMS - {PROGRAM} else ""
+        program = output.request if output.name in PROGRAMS - {PROGRAM} else ""
         for origin, text in output.pieces if output.name not in silent else ():
             pieces.append(_Piece(origin, frozenset({output.name, origin.ref}), text, program, brief))
     for effect, outcome in results:
@@ -249,12 +246,12 @@ def _sort_others(citations: Sequence[Citation], ctx: BranchContext[Any], lookup:
                 lookup.misquoted.append(citation)
                 continue
         if seen and read and quote and not is_file:
-            seen = any(alike(quote, text) for piece in read for text in (piece.text, piece.asked))
+            seen = any(alike(quote, text) for piece in read for text in (piece.text, piece.call))
         support = target if seen else _by_words(quote, user, pieces)
         if support is None:
             lookup.unknown.append(citation)
         else:
-            lookup.held[citation] = support
+            lookup.matches[citation] = support
 
 
 def _by_words(quote: str, user: Sequence[str], pieces: Sequence[_Piece]) -> Citation | None:

@@ -28,7 +28,7 @@ class CodeReply:
     cut: bool = False
 
 
-def written(text: str) -> CodeReply:
+def read_programs(text: str) -> CodeReply:
     """Return the programs of a reply: its blocks fenced as Python, else those without a language."""
     blocks = [match for match in FENCE.finditer(text) if match["inside"].strip()]
     python_blocks = [match for match in blocks if match["language"].casefold() in PYTHON]
@@ -50,7 +50,7 @@ class CodeDecider(ModelDecider):
     def read(
         self, reply: ModelReply, response: ModelResponse, state: State, *, final: bool
     ) -> tuple[dict[str, Any] | None, tuple[ToolCall, ...], str | None]:
-        code = written(reply.text)
+        code = read_programs(reply.text)
         fields = decision_fields(code.words) or {"thinking": code.words}
         cut = f"your reply was cut at {self.cut_at(response)} tokens within the program; be brief"
         problem = None
@@ -86,6 +86,6 @@ class CodeDecider(ModelDecider):
         code = call.arguments.get("code", "") if isinstance(call.arguments, dict) else ""
         return program_effect(str(code), role=self.role, provenance=provenance, final=final)
 
-    def worded(self, reply: ModelReply, fields: dict[str, Any] | None) -> bool:
+    def is_prose(self, reply: ModelReply, fields: dict[str, Any] | None) -> bool:
         """Return True if a reply holds no block at all, and is no decision's JSON."""
         return "```" not in reply.text and not reply.calls and reply.fields is None

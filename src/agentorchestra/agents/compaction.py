@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from agentorchestra.agents.requests import model_effect
-from agentorchestra.agents.state import settled
+from agentorchestra.agents.state import settled_record
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, block_from, lowest
 from agentorchestra.core.effects import provenance_of
 from agentorchestra.core.messages import Message, ModelSettings, ToolCall
@@ -26,7 +26,7 @@ from agentorchestra.tea.prompts.prompt import Prompt
 
 FULL = 0.9  # part of the window at which steps are taken out
 
-KEPT = 0.5
+KEPT_SHARE = 0.5
 """Part of the window that is filled after that; what lies between is the room for the steps until the next time."""
 
 SUMMARY_TOKENS = 1_024  # the longest summary, if a tenth of the window is not less
@@ -60,7 +60,7 @@ class Compaction:
     async def __call__(self, state: State, ctx: BranchContext[Any]) -> State:
         # A fork's model may have another window than its parent's, and a later version may count otherwise: what was
         # done is done again, nothing else.
-        record = settled(ctx)
+        record = settled_record(ctx)
         is_summary = record is not None and record.effect.get("purpose") == PURPOSE
         # In estimated tokens, of which the window holds as many as the last request's count says, or a refusal.
         room = int((self.window - self.reply) / (state.scale if ctx.manifest.checks >= PAGES_ONCE else 1))
@@ -71,10 +71,10 @@ class Compaction:
         head, rest = state.messages[: state.head], state.messages[state.head :]
         words, summary, steps = _split(rest)
         longest = min(SUMMARY_TOKENS, max(64, self.window // 10))
-        left = int(room * KEPT) - estimate_messages_tokens(head) - longest
+        left = int(room * KEPT_SHARE) - estimate_messages_tokens(head) - longest
         words, former = _newest_words(words, left)
         head_tokens = estimate_messages_tokens((*head, *words))
-        left = int(room * KEPT) - head_tokens - longest
+        left = int(room * KEPT_SHARE) - head_tokens - longest
         survivors = _survivors(steps, _ends(rest), left)
         ids = {*map(id, survivors)}
         former_steps = [*former, *(step for step in steps if id(step) not in ids)]
@@ -85,7 +85,7 @@ class Compaction:
         elif former_steps or is_summary:
             summary = (await self._summarise(summary, former_steps, longest, prompt, ctx),)
         fits = int(room * FULL) - head_tokens - estimate_messages_tokens(summary)
-        shorter = shortened([message for step in survivors for message in step], fits)
+        shorter = shorten([message for step in survivors for message in step], fits)
         messages = (*head, *summary, *_in_order(rest, words, survivors, shorter))
         return state.model_copy(update={"messages": messages, "compactions": state.compactions + 1})
 
@@ -104,7 +104,7 @@ class Compaction:
         order = system_message(summariser.prompt.render(task=self.task, max_words=int(reply * _WORDS_PER_TOKEN)))
         # Its own window may be larger: but what it has to read is never more than what did not fit.
         room = int(min(summariser.window - reply, prompt) * FULL) - estimate_messages_tokens((order,))
-        message = Message(role="user", content=steps_as_blocks(shortened(messages, room)))
+        message = Message(role="user", content=steps_as_blocks(shorten(messages, room)))
         outcome = await ctx.perform(
             model_effect(
                 summariser.model,
@@ -212,7 +212,7 @@ def _fitting_steps(steps: Sequence[list[Message]], tokens: int) -> list[list[Mes
     return fitting
 
 
-def shortened(messages: list[Message], tokens: int) -> tuple[Message, ...]:
+def shorten(messages: list[Message], tokens: int) -> tuple[Message, ...]:
     """Cut the longest texts until the messages fit, evenly; nothing is left out as a whole."""
     shorter = tuple(messages)
     blocks = [block for message in shorter for block in message.content]

@@ -20,7 +20,7 @@ from agentorchestra.runtime.context import BranchContext
 from agentorchestra.tea.calling.argument_repair import harmless, repair, unknown
 from agentorchestra.tea.calling.replies import DECISION_FIELDS, READ_WHOLE, ModelReply, read_reply
 
-UNREAD = "it was not made, because it has no end or is no JSON; make it again, whole"
+UNREADABLE = "it was not made, because it has no end or is no JSON; make it again, whole"
 
 MORE_ROOM = 2
 """A reply that was cut has room for so many times as many tokens when it is asked for again, where there are any."""
@@ -93,8 +93,8 @@ class ModelDecider:
             )
         elif final:
             schemas = tuple(schema for schema in schemas if schema.name == self.finish)
-        shown_now = provenance_of([b for m in messages[len(state.messages) :] for b in m.content])
-        provenance = union(state.sources, shown_now, descriptions(schemas))
+        new_provenance = provenance_of([b for m in messages[len(state.messages) :] for b in m.content])
+        provenance = union(state.sources, new_provenance, descriptions(schemas))
         request = ModelRequest(
             model=self.model, messages=messages, tools=schemas if self.native else (), settings=settings
         ).after(self.last_request)
@@ -155,7 +155,7 @@ class ModelDecider:
                 effect, missing = self._mend(call, effect, ctx, provenance, state, final=final)
                 left_out |= {call.id: missing} if missing else {}
             if call is calls[-1] and (is_unread or (cut and effect.invalid is not None)):
-                reason = f"your reply was cut at {cut} tokens within this call" if cut else f"{call.name}: {UNREAD}"
+                reason = f"your reply was cut at {cut} tokens within this call" if cut else f"{call.name}: {UNREADABLE}"
                 effect = effect.model_copy(update={"invalid": reason})
             if repair := reply.repair_of(call):
                 effect = effect.model_copy(update={"repaired": repair})
@@ -165,7 +165,7 @@ class ModelDecider:
                 )
             effects.append(effect)
         thoughts = fields or {}
-        plain = self.plain and not calls and response.finish_reason == "stop" and self.worded(reply, fields)
+        plain = self.plain and not calls and response.finish_reason == "stop" and self.is_prose(reply, fields)
         finish = next((schema for schema in self.tools.schemas(state.opened) if schema.name == self.finish), None)
         leftover = ""
         if plain and self.text_ends:
@@ -257,7 +257,7 @@ class ModelDecider:
     ) -> Effect:
         return self.tools.effect(call, ctx, provenance, open_names)
 
-    def worded(self, reply: ModelReply, fields: dict[str, Any] | None) -> bool:
+    def is_prose(self, reply: ModelReply, fields: dict[str, Any] | None) -> bool:
         """Return True if a reply without a call is in plain words, which may be meant as the answer."""
         # An answer in words may hold JSON of its own; the fields of a decision say that it is none.
         if not self.native:  # asked for JSON, the model may have tried to write it

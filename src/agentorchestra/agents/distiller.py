@@ -26,7 +26,7 @@ NAME = "distiller"
 
 MOST_TIPS = 8
 LONGEST = 600  # characters of a tip or solution
-_KNOWN = 16  # insights that it is shown, of those that fit the runs
+_MOST_INSIGHTS = 16  # insights that it is shown, of those that fit the runs
 _SUCCESS = 0.5
 
 
@@ -49,7 +49,7 @@ class RunReport(BaseModel, frozen=True, extra="forbid"):
     trust: Trust = Trust.UNTRUSTED  # of the task, the answer and the lines, the lowest
 
     @property
-    def succeeded(self) -> bool:
+    def is_success(self) -> bool:
         """Return True for a score of at least a half; without a score for a run that was completed."""
         return self.status is RunStatus.COMPLETED if self.score is None else self.score >= _SUCCESS
 
@@ -95,7 +95,7 @@ class Distiller:
         about = "\n".join(dict.fromkeys(run.task for run in material.runs))
         system = describe_memory("workflow", WorkflowMemory)
         memory = SessionMemory(ctx, kit, spec.name, Happening(about, trust), system, leads=True)
-        entries = await memory.read(about, kinds=("insight",), scope="workspace", limit=_KNOWN)
+        entries = await memory.read(about, kinds=("insight",), scope="workspace", limit=_MOST_INSIGHTS)
         questioner = Questioner(ctx, kit, spec.role, spec.model)
         values = {"most": MOST_TIPS, "known": len(entries), "retired": len(material.retired)}
         content = (*_run_blocks(material), *_entry_blocks(entries))
@@ -105,11 +105,11 @@ class Distiller:
             reason = questioner.limited or "the model gave no tips in the form that was asked for, asked twice"
             return AgentResult(status=status, report=reason)
         made_of = [Happening(about, trust), *(Happening(entry.text, entry.trust) for entry in entries)]
-        tips, refusals = await self._written(reply["tips"], material, entries, memory, made_of)
+        tips, refusals = await self._write_down(reply["tips"], material, entries, memory, made_of)
         output: JsonValue = {"tips": [tip.model_dump(mode="json") for tip in tips], "refused": [*refusals]}
         return AgentResult(answer=f"{len(tips)} written down", output=output)
 
-    async def _written(
+    async def _write_down(
         self,
         written_tips: Sequence[dict[str, Any]],
         material: Material,
@@ -128,7 +128,7 @@ class Distiller:
                 refusals.append(f"it was retired, or stands there already: {text}")
             elif not evidence:
                 refusals.append(f"it rests on no line that was shown: {text}")
-            elif kind == "solution" and not any(run.succeeded for run in runs):
+            elif kind == "solution" and not any(run.is_success for run in runs):
                 refusals.append(f"a solution rests on a run that succeeded, and this one does not: {text}")
             else:
                 done.add(plain(text))

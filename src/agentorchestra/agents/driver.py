@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from agentorchestra.agents.agent import System, is_top, order_trust
-from agentorchestra.agents.citations import SORTED
+from agentorchestra.agents.citations import SORTING
 from agentorchestra.agents.code import CodeDecider
 from agentorchestra.agents.compaction import Compaction, Summariser
 from agentorchestra.agents.conversation import begun_with, conversation, turn_messages
@@ -87,12 +87,12 @@ async def build_agent(
     messages, sources = first_message(spec, ctx, kit, goes_on=bool(before))
     agents = [schema.schema for schema in offered]
     first_view = await choose_first_view(
-        spec, ctx, kit, toolset, environments, offered=[agent.name for agent in agents], code=code, provenance=sources
+        spec, ctx, kit, toolset, environments, agents=[agent.name for agent in agents], code=code, provenance=sources
     )
     tools = toolset if first_view is None else first_view.discovery
     schemas = all_schemas = toolset.schemas()
     if first_view is not None:
-        schemas, all_schemas = first_view.discovery.schemas(first_view.opened), first_view.discovery.core
+        schemas, all_schemas = first_view.discovery.schemas(first_view.open_names), first_view.discovery.core
         agents = [agent for agent in agents if agent in schemas]
         messages, sources = (*messages, *first_view.blocks), (*sources, *first_view.provenance)
     system = system_text(
@@ -108,7 +108,7 @@ async def build_agent(
         values=values,
     )
     ctx.seen.add((*sources, *descriptions(schemas)))
-    open_names = first_view.opened if first_view is not None else ()
+    open_names = first_view.open_names if first_view is not None else ()
     state = State(
         messages=(system_message(system), Message(role="user", content=messages)),
         max_steps=spec.max_steps,
@@ -159,9 +159,9 @@ async def build_agent(
 def _compaction(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit, model: str, settings: ModelSettings) -> Compaction:
     role = role_of("summariser", ctx)
     name = role.model or model
-    _, asked, profile_hash = request_settings(name, role, ctx, kit)
+    _, summary_settings, profile_hash = request_settings(name, role, ctx, kit)
     prompt = kit.prompts.get("summary")
-    summariser = Summariser(name, asked, window_of(name, ctx, kit), profile_hash, prompt)
+    summariser = Summariser(name, summary_settings, window_of(name, ctx, kit), profile_hash, prompt)
     window = window_of(model, ctx, kit)
     return Compaction(window, settings.max_tokens or min(USUAL, window // 2), spec.instruction, summariser)
 
@@ -194,13 +194,13 @@ async def run_agent(
         own_parts: its system's choice of parts; for a run's top agent the run's settings go before it.
         checked: whether one of `observe` looks at the sources of its answer; else this is done here.
     """
-    if not checked and not spec.looked_up and ctx.manifest.checks >= SORTED:
+    if not checked and not spec.looked_up and ctx.manifest.checks >= SORTING:
         observe = (SourceCheck(kit.prompts.get("verification")), *observe)
     top = is_top(ctx)
-    wanted = own_parts or PartSettings()
-    wanted = ctx.manifest.parts.over(wanted) if top else wanted
+    part_settings = own_parts or PartSettings()
+    part_settings = ctx.manifest.parts.over(part_settings) if top else part_settings
     if top:
-        keep_search(ctx, wanted)
+        keep_search(ctx, part_settings)
     state, parts = await build_agent(
         spec,
         ctx,
@@ -210,13 +210,13 @@ async def run_agent(
         own=own,
         values=values,
         receives=receives,
-        mixture=wanted.mixture or {},
+        mixture=part_settings.mixture or {},
     )
     environments = {name: kit.environments[name]() for name in parts.environments}
     around = [environment_state(f"{name}@{world.version}", instance_of(world)) for name, world in environments.items()]
     working = agent_state(ctx).memory  # of an agent with a workflow around this loop
-    memory = working or memory_of(spec, ctx, kit, top=top, trust=order_trust(ctx), parts=wanted)
-    extras = chosen_parts(wanted, PartWork(spec, kit, offered, own))
+    memory = working or memory_of(spec, ctx, kit, top=top, trust=order_trust(ctx), parts=part_settings)
+    extras = chosen_parts(part_settings, PartWork(spec, kit, offered, own))
     parts = replace(
         parts,
         perceive=(
@@ -229,14 +229,14 @@ async def run_agent(
         ),
         observe=(*observe, *((memory.observe,) if memory else ()), *parts.observe),
     )
-    if memory is not None and (wanted.rollouts or 1) > 1:  # told once, and not to one of the rivals
-        remembered = await memory.begin()
-        messages = (*state.messages, *((Message(role="user", content=remembered),) if remembered else ()))
-        sources = union(state.sources, provenance_of(remembered))
+    if memory is not None and (part_settings.rollouts or 1) > 1:  # told once, and not to one of the rivals
+        memory_blocks = await memory.begin()
+        messages = (*state.messages, *((Message(role="user", content=memory_blocks),) if memory_blocks else ()))
+        sources = union(state.sources, provenance_of(memory_blocks))
         state = state.model_copy(update={"messages": messages, "sources": sources})
-    result = result_of(await drive(state, ctx, parts, wanted, Verifier(spec, kit)))
+    result = result_of(await drive(state, ctx, parts, part_settings, Verifier(spec, kit)))
     if memory is not None and working is None:
-        await memory.won(ctx)
+        await memory.record_winner(ctx)
         await memory.end(result, ctx)
     return result
 
@@ -250,9 +250,9 @@ async def run_workflow(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit, drive
     memory = memory_of(spec, ctx, kit, top=top, trust=order_trust(ctx))
     if memory is None:
         return await drive(spec, ctx, kit)
-    remembered = await memory.begin()
+    memory_blocks = await memory.begin()
     agent_state(ctx).memory = memory
-    result = await drive(spec.model_copy(update={"context": (*spec.context, *remembered)}), ctx, kit)
+    result = await drive(spec.model_copy(update={"context": (*spec.context, *memory_blocks)}), ctx, kit)
     await memory.workflow(ctx)
     await memory.end(result, ctx)
     return result

@@ -96,12 +96,12 @@ class FirstView:
     """The first view besides the core of the tools.
 
     Attributes:
-        opened: what is open from the first step on.
+        open_names: what is open from the first step on.
         blocks: what the agent is told of the others, for its first message.
     """
 
     discovery: Discovery | DeferredTools
-    opened: tuple[str, ...]
+    open_names: tuple[str, ...]
     blocks: tuple[Block, ...]
 
     @property
@@ -116,7 +116,7 @@ async def choose_first_view(
     tools: AgentToolset,
     environments: Mapping[str, Environment],
     *,
-    offered: Sequence[str],
+    agents: Sequence[str],
     code: bool,
     provenance: tuple[Provenance, ...],
 ) -> FirstView | None:
@@ -124,7 +124,7 @@ async def choose_first_view(
 
     Args:
         tools, environments: what it may call, where it works; what finds and opens the others is added.
-        offered: the names of those that are agents.
+        agents: the names of those of `tools` that are agents.
     """
     room = ctx.manifest.prompt_tool_chars
     user_tools = set(kit.given)
@@ -133,7 +133,7 @@ async def choose_first_view(
     is_few = ctx.manifest.first_actions == "few"
     if ctx.manifest.first_tools == "fitting" and not code:
         if not spec.on_demand:  # else its caller chose its tools
-            names = [*own_tools, *(name for name in kit.packaged if name in offered)]
+            names = [*own_tools, *(name for name in kit.packaged if name in agents)]
             seen = files_shown(spec.context) | files_in_conversation(ctx)
             waiting = waiting_tools(names, ctx.manifest.files, seen)
             if is_few and TERMINAL in environments:
@@ -151,10 +151,10 @@ async def choose_first_view(
         listing = DeferredTools(tools, waiting, by_name=is_few)
         add_tools(ctx, *listing.own)
         return FirstView(listing, (), ())
-    rest = {*tools.names} - {*own_tools, *offered, tools.finish}
+    rest = {*tools.names} - {*own_tools, *agents, tools.finish}
     if rest:  # they are found with those that have no room; a planner's few tools stay where all others are agents
         own_tools = [name for name in own_tools if name not in waiting]
-    agents = [name for name in kit.packaged if name in offered and name not in waiting]
+    own_agents = [name for name in kit.packaged if name in agents and name not in waiting]
     actions = [name for name in tools.names if tools.path(name).startswith("environments/")]
     # What somebody chose for this agent comes before what every agent has, small environments before large ones.
     fitting = [name for name in actions if tools.path(name).removeprefix("environments/") in PACKAGED]
@@ -165,19 +165,19 @@ async def choose_first_view(
     discovery = Discovery(
         tools,
         kit.finder or Finder(Retriever()),
-        core=(tools.finish, *fitting, *own_tools, *agents, *actions),
+        core=(tools.finish, *fitting, *own_tools, *own_agents, *actions),
         room=room,
-        agent_names=offered,
+        agent_names=agents,
         functions=code,
     )
     add_tools(ctx, *discovery.own)
     effects = discovery.first(spec.instruction, role=spec.role, provenance=provenance)
     outcomes = await ctx.perform_all(effects)
-    opened: list[str] = []
+    open_names: list[str] = []
     blocks: list[Block] = []
     for effect, outcome in zip(effects, outcomes, strict=True):
         if outcome.ok:
-            opened += [name for name in opened_by(effect, outcome) if name not in opened]
+            open_names += [name for name in opened_by(effect, outcome) if name not in open_names]
             blocks += outcome.blocks(Source(kind="tool", ref=effect.name))
     text = kit.prompts.get("discovery").render(**discovery.counts, code=code)
-    return FirstView(discovery, tuple(opened), (TextBlock(text=text, trust=Trust.SYSTEM), *blocks))
+    return FirstView(discovery, tuple(open_names), (TextBlock(text=text, trust=Trust.SYSTEM), *blocks))

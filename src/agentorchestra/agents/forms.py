@@ -31,13 +31,13 @@ L = TypeVar("L", bound=BaseModel)
 
 @dataclass(frozen=True)
 class Form:
-    """The JSON object that a reply is to be: the schema that is `asked` for, and that by which a reply is `read`.
+    """The JSON object that a reply is to be: the schema that a `request` has, and that by which its reply is `read`.
 
     Providers that constrain their decoding take only schemas in which every property is required and no other is
     allowed. A reply of another model is taken as soon as it has what cannot be done without.
     """
 
-    asked: dict[str, Any]
+    request: dict[str, Any]
     read: dict[str, Any]
 
 
@@ -45,7 +45,7 @@ def form(needed: Sequence[str], **properties: dict[str, Any] | Form) -> Form:
     """Return a form with these properties, in this order; what is not `needed` may be missing and is read as empty."""
     written_form, read = (
         {name: getattr(value, side) if isinstance(value, Form) else value for name, value in properties.items()}
-        for side in ("asked", "read")
+        for side in ("request", "read")
     )
     return Form(
         {"type": "object", "properties": written_form, "required": [*written_form], "additionalProperties": False},
@@ -54,7 +54,7 @@ def form(needed: Sequence[str], **properties: dict[str, Any] | Form) -> Form:
 
 
 def list_of(form: Form) -> Form:
-    return Form({"type": "array", "items": form.asked}, {"type": "array", "items": form.read})
+    return Form({"type": "array", "items": form.request}, {"type": "array", "items": form.read})
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Questioner:
     over: Callable[[], bool] = field(default_factory=lambda: lambda: False, init=False)  # as a default it is a method
     # when those that have to queue for their model are not begun any more either
     begin_by: datetime | None = field(default=None, init=False)
-    unasked: list[Inquiry] = field(default_factory=list, init=False)  # the questions that were not begun for that
+    omissions: list[Inquiry] = field(default_factory=list, init=False)  # the questions that were not begun for that
 
     async def one(self, question: Inquiry) -> dict[str, Any] | None:
         return (await self.all([question]))[0]
@@ -100,7 +100,7 @@ class Questioner:
         open_ = dict.fromkeys(range(len(questions)), "")
         for _ in range(2):
             if self.over():
-                self.unasked += [questions[index] for index in open_ if not questions[index].final]
+                self.omissions += [questions[index] for index in open_ if not questions[index].final]
                 open_ = {index: problem for index, problem in open_.items() if questions[index].final}
             if not open_:
                 break
@@ -111,7 +111,7 @@ class Questioner:
             for index, outcome in rows:
                 self.tokens += outcome.usage.input_tokens + outcome.usage.output_tokens
                 if outcome.status == "timeout":
-                    self.unasked.append(questions[index])
+                    self.omissions.append(questions[index])
                 value = self._read(outcome, questions[index].schema)
                 if isinstance(value, dict):
                     replies[index] = value
@@ -121,7 +121,7 @@ class Questioner:
 
     def left_out(self, question: Inquiry) -> bool:
         """Return True if a question was not begun, since no more were to begin."""
-        return any(other is question for other in self.unasked)
+        return any(other is question for other in self.omissions)
 
     def _effect(self, question: Inquiry, problem: str) -> Effect:
         content = question.content
@@ -134,7 +134,7 @@ class Questioner:
             self.ctx, question.prompt, content, role=self.role, model=self.model, media="named", values=question.values
         )
         assert effect.request is not None
-        schema = question.schema.asked if isinstance(question.schema, Form) else question.schema
+        schema = question.schema.request if isinstance(question.schema, Form) else question.schema
         update: dict[str, Any] = {"output_schema": schema}
         if self.temperature is not None and role_of(self.role, self.ctx).temperature is None:
             update["temperature"] = self.temperature
@@ -169,8 +169,8 @@ def piece_block(number: int, text: str, source: str, place: str) -> TextBlock:
     return TextBlock(text=f"[{number}] {text}", source=origin, trust=Trust.UNTRUSTED)
 
 
-def limit_status(limited: str) -> RunStatus:
-    return RunStatus.TIMED_OUT if "active seconds" in limited else RunStatus.BUDGET_EXHAUSTED
+def limit_status(reason: str) -> RunStatus:
+    return RunStatus.TIMED_OUT if "active seconds" in reason else RunStatus.BUDGET_EXHAUSTED
 
 
 async def call_tools(ctx: BranchContext[Any], calls: Sequence[tuple[str, dict[str, JsonValue]]]) -> list[Outcome]:

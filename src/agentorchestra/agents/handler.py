@@ -52,7 +52,7 @@ class AgentHandler(BaseHandler):
         if messages := user_words(ctx, kit.prompts, spec.instruction):
             spec = spec.model_copy(update={"context": (*messages, *spec.context)})
         try:
-            result = await self._drive(spec, ctx, kit, spawned=self.fixed_mode is Mode.BESIDE)
+            result = await self._drive(spec, ctx, kit, is_spawned=self.fixed_mode is Mode.BESIDE)
             if is_top(ctx):
                 result = await refine_answer(result, spec, ctx, kit)
         except BudgetExhaustedError as exc:
@@ -68,12 +68,12 @@ class AgentHandler(BaseHandler):
             artifacts=result.artifacts,
         )
 
-    async def _drive(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit, *, spawned: bool) -> AgentResult:
+    async def _drive(self, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit, *, is_spawned: bool) -> AgentResult:
         """Run an agent or a system; who takes part in a society works from mention to mention."""
         agent = kit.agents.get(spec.system)
         if agent is None:
             return await find_system(spec.system, kit.systems, kit.absent)(spec, ctx, kit)
-        if spawned and agent.name in ctx.run.mail.society.members:
+        if is_spawned and agent.name in ctx.run.mail.society.members:
             return await act(spec, ctx, kit)
         own = agent.drive
         drive: System = partial(run_agent, prompt=agent.prompt) if own is None else partial(run_workflow, drive=own)

@@ -43,21 +43,21 @@ class ToolReceiver:
     prompts: PromptLibrary
     room: int  # characters of schemas that a prompt may hold, 0 for any number
     code: bool  # whether it acts by programs
-    made: dict[str, Tool[..., Any]] = field(default_factory=dict, init=False)  # what was given, by name
-    opened: dict[str, int] = field(default_factory=dict, init=False)  # those of it that the prompt has room for
-    told: set[str] = field(default_factory=set, init=False)  # what the agent has heard of
+    new_tools: dict[str, Tool[..., Any]] = field(default_factory=dict, init=False)  # what was given, by name
+    prompt_chars: dict[str, int] = field(default_factory=dict, init=False)  # of what the prompt has room for
+    known_names: set[str] = field(default_factory=set, init=False)  # what the agent has heard of
 
     async def perceive(self, state: State, ctx: BranchContext[Any]) -> Seen | None:
         """Show nothing; let rivals, which have sessions of their own, call it too."""
-        self._allow(ctx, [name for name in self._deliveries(ctx) if name in self.made])
+        self._allow(ctx, [name for name in self._deliveries(ctx) if name in self.new_tools])
         return None
 
     async def observe(self, state: State, ctx: BranchContext[Any]) -> State:
         """Return the state, with what came of the last calls open."""
-        new = [name for name in self._deliveries(ctx) if name not in state.opened and name not in self.told]
+        new = [name for name in self._deliveries(ctx) if name not in state.opened and name not in self.known_names]
         if state.ended or not new:
             return state
-        self.told.update(new)
+        self.known_names.update(new)
         self._allow(ctx, [name for name in new if self._take(name, ctx)])
         fitting = [name for name in new if self._fits(name)]
         ctx.seen.add(descriptions([self.tools.schema(name) for name in fitting]))
@@ -81,21 +81,21 @@ class ToolReceiver:
     def _take(self, name: str, ctx: BranchContext[Any]) -> bool:
         """Return True if it is another one than the agent has already."""
         if name in self.tools.names or python_name(name) in map(python_name, self.tools.names):
-            return name in self.made
+            return name in self.new_tools
         delivery: Any = ctx.vars[DELIVERY + name]
         new_tool = self.shop.tool(delivery["source"], name, str(delivery["version"]), symbol=str(delivery["symbol"]))
-        self.made[name] = new_tool
+        self.new_tools[name] = new_tool
         (self.discovery or self.tools).add_later(new_tool)
         return True
 
     def _allow(self, ctx: BranchContext[Any], names: list[str]) -> None:
-        add_tools(ctx, *(self.made[name] for name in names))
+        add_tools(ctx, *(self.new_tools[name] for name in names))
 
     def _fits(self, name: str) -> bool:
         if name not in self.tools.names:
             return False
         chars = self.tools.schema(name).chars
-        if self.room and sum(self.opened.values()) + chars > self.room // ROOM_SHARE:
+        if self.room and sum(self.prompt_chars.values()) + chars > self.room // ROOM_SHARE:
             return False
-        self.opened[name] = chars
+        self.prompt_chars[name] = chars
         return True

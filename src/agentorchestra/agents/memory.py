@@ -57,7 +57,7 @@ _RESULT_CHARS = 400
 _ARGUMENT_CHARS = 200
 _ANSWER_CHARS = 1_500
 _RIVAL = f"{PRIVATE}memory"
-_WON = f"{PRIVATE}memory_of"  # names the branch whose memory a branch has
+_WINNER = f"{PRIVATE}memory_of"  # names the branch whose memory a branch has
 
 _CALLS = (EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.INVOKE_AGENT)
 
@@ -74,7 +74,7 @@ class SessionMemory:
     leads: bool = False  # for the run's top agent
     in_view: int = 0
     # of a rival course of the work, what it wrote so far; None where it is written down at once
-    held: list[Entry] | None = None
+    backlog: list[Entry] | None = None
     _event: Entry | None = field(default=None, init=False)
 
     @property
@@ -130,10 +130,10 @@ class SessionMemory:
             evidence=tuple(evidence),
         )
         self._event = entry if kind == "event" else self._event
-        if self.held is None:
+        if self.backlog is None:
             await self.record([entry])
         else:
-            self.held.append(entry)
+            self.backlog.append(entry)
         return entry
 
     async def record(self, entries: Sequence[Entry]) -> None:
@@ -298,21 +298,21 @@ class AgentMemory:
         if holder is None:
             before = await self._of(cast(BranchContext[Any], ctx.parent))
             holder = self._rivals[ctx.branch] = copy(before)
-            holder.memory = replace(before.memory, ctx=ctx, held=[*(before.memory.held or ())])
+            holder.memory = replace(before.memory, ctx=ctx, backlog=[*(before.memory.backlog or ())])
             holder.system = deepcopy(before.system)
-            ctx.vars[_WON] = ctx.branch
+            ctx.vars[_WINNER] = ctx.branch
         elif holder is self:
-            await self.won(ctx)
-        if (winner := self._rivals.get(str(ctx.vars.get(_WON)))) is not None and winner is not holder:
+            await self.record_winner(ctx)
+        if (winner := self._rivals.get(str(ctx.vars.get(_WINNER)))) is not None and winner is not holder:
             holder._take(winner)
-            ctx.vars[_WON] = ctx.branch
+            ctx.vars[_WINNER] = ctx.branch
         return holder
 
     def _take(self, winner: AgentMemory) -> None:
         self.system, self._step, self._finished = winner.system, winner._step, winner._finished
         self._turns = winner._turns
-        if self.memory.held is not None:
-            self.memory.held = winner.memory.held
+        if self.memory.backlog is not None:
+            self.memory.backlog = winner.memory.backlog
 
     @staticmethod
     def _rival(state: State, ctx: BranchContext[Any]) -> State:
@@ -326,19 +326,19 @@ class AgentMemory:
 
     async def workflow(self, ctx: BranchContext[Any]) -> None:
         """Write down the steps of the winner of rivals; of a workflow without steps what it called, together."""
-        if await self.won(ctx) or self._step:
+        if await self.record_winner(ctx) or self._step:
             return
         calls = [call._replace(text=f"{STEP}{n}: {call.text}") for n, call in enumerate(calls_of(ctx), start=1)]
         for event in calls:
             await self.system.step(self.memory, event)
 
-    async def won(self, ctx: BranchContext[Any]) -> bool:
+    async def record_winner(self, ctx: BranchContext[Any]) -> bool:
         """Write down the steps of the winner of rivals; return False if there were none."""
-        winner = self._rivals.get(str(ctx.vars.pop(_WON, None)))
+        winner = self._rivals.get(str(ctx.vars.pop(_WINNER, None)))
         if winner is not None:
             self._take(winner)
             self._rivals.clear()
-            await self.memory.record(winner.memory.held or ())
+            await self.memory.record(winner.memory.backlog or ())
             return True
         value = ctx.vars.pop(_RIVAL, None)
         steps = value if isinstance(value, list) else []
@@ -379,13 +379,13 @@ def step_of(state: State, room: int = 0) -> Happening | None:
         if call.name == "done":
             continue  # the answer is an event of its own
         result = results.get(call.id)
-        said = text_of(result.content) if result is not None else ""
+        result_text = text_of(result.content) if result is not None else ""
         blocks += result.content if result is not None else ()
         failed = " failed" if result is not None and result.is_error else ""
         arguments = (
             call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, ensure_ascii=False)
         )
-        lines.append(f"{call.name} {_cut(arguments, _ARGUMENT_CHARS)}{failed}: {excerpt(said)}")
+        lines.append(f"{call.name} {_cut(arguments, _ARGUMENT_CHARS)}{failed}: {excerpt(result_text)}")
     for message in turn[1:]:
         if message.role == "user":  # results of a model without native calls
             blocks += message.content

@@ -42,7 +42,7 @@ class ToolOutput:
     asker: str
     n: int  # the number, on the branch that was looked at, of the effect that the call belongs to
     name: str  # of the tool, the action (`terminal_run`) or PROGRAM
-    asked: str  # the program, or the arguments as JSON
+    request: str  # the program, or the arguments as JSON
     text: str  # what came back, without the numbers beside lines
     trust: Trust
     media: frozenset[str] = frozenset()  # names of the pictures and recordings that came with it
@@ -51,13 +51,13 @@ class ToolOutput:
     @property
     def texts(self) -> tuple[str, str]:
         """Return the texts that may be quoted: what came back, and the program."""
-        return self.text, self.asked
+        return self.text, self.request
 
     @property
     def result(self) -> str:
         """Return what it gave of its own, with what it was asked: no words of files and pages, which are quoted."""
         own = [text for source, text in self.pieces if source.kind not in ("file", "web")]
-        return "\n".join([self.asked, *own]) if own else ""
+        return "\n".join([self.request, *own]) if own else ""
 
     def without(self, sources: Collection[str]) -> ToolOutput | None:
         """Return it without what came from some files and pages; None where that is all, or it was asked for these."""
@@ -75,7 +75,7 @@ class ToolOutput:
 
     def shows(self, name: str) -> bool:
         """Return True if a model was shown this picture or recording, or asked about it."""
-        is_subject = self.name not in PROGRAMS and (f'"{name}"' in self.asked or f'"{name}!' in self.asked)
+        is_subject = self.name not in PROGRAMS and (f'"{name}"' in self.request or f'"{name}!' in self.request)
         return is_subject or name in self.media
 
 
@@ -184,12 +184,12 @@ def figures(text: str, *, digits: int = 2) -> dict[str, str]:
     return by_form
 
 
-def is_among(form: str, known: Collection[str]) -> bool:
+def is_among(form: str, forms: Collection[str]) -> bool:
     """Return True if a number, as `figures` gives it, stands among known ones, or is one of them rounded."""
-    if form in known:
+    if form in forms:
         return True
     places = len(form.partition(".")[2])
-    finer = (number for number in known if number.count(".") == 1 and len(number.partition(".")[2]) > places)
+    finer = (number for number in forms if number.count(".") == 1 and len(number.partition(".")[2]) > places)
     return form.count(".") < 2 and any(abs(float(number) - float(form)) <= 0.5001 / 10**places for number in finer)
 
 
@@ -201,39 +201,39 @@ def with_points(text: str) -> str:
     return _DECIMAL_COMMA.sub(".", _GROUPS.sub("", text))
 
 
-def missing(answer: str, text: str, there: Collection[str] = (), *, checks: int = CHECKS) -> list[str]:
-    """Return the figures of an answer that a text does not have, by their values; `there` are forms it has besides."""
+def missing(answer: str, text: str, other_forms: Collection[str] = (), *, checks: int = CHECKS) -> list[str]:
+    """Return the figures of an answer that a text does not have, by their values; it has `other_forms` too."""
     points = with_points if checks >= TURN else str
-    forms = {*there, *figures(text, digits=1), *figures(points(text), digits=1)}
+    forms = {*other_forms, *figures(text, digits=1), *figures(points(text), digits=1)}
     amounts = figures(answer).items()
     return [text for form, text in amounts if not any(is_among(key, forms) for key in (form, *figures(points(text))))]
 
 
-def unproven(answer: str, known: Sequence[str], calls: Sequence[ToolOutput], *, checks: int = CHECKS) -> list[str]:
+def unproven(answer: str, basis: Sequence[str], calls: Sequence[ToolOutput], *, checks: int = CHECKS) -> list[str]:
     """Return the figures of an answer that are nowhere known; they may be rounded.
 
     Args:
-        known: the task, and what the answer cites.
+        basis: the task, and what the answer cites.
         shown: what the run was given. A result of a program or a tool proves a figure.
             What was read does so only in a long answer, which is an account of it: a short one has to cite it.
         checks: of the run. From COUNTED on figures with a blank between them may be two, as programs print them.
     """
     account = len(answer.split()) > SHORT_ANSWER
-    texts = [f"{call.asked}\n{call.text}" if account else call.result for call in calls]
-    text = "\n".join([*known, *texts])
+    texts = [f"{call.request}\n{call.text}" if account else call.result for call in calls]
+    text = "\n".join([*basis, *texts])
     forms = figures(text.replace(",", ", "), digits=1)  # "1999,41" may be two cells
     forms |= figures(re.sub(r"[ \u00a0\u202f]", "\n", text), digits=1) if checks >= PAGES_ONCE else {}
     return missing(answer, text, forms, checks=checks)
 
 
-def computed(answer: str, task: str, calls: Sequence[ToolOutput], computing: Collection[str] = PROGRAMS) -> bool:
+def is_computed(answer: str, task: str, calls: Sequence[ToolOutput], computing: Collection[str] = PROGRAMS) -> bool:
     """Return True if one program or tool gave an answer: its words, or its numbers that the task has not."""
     task_figures = figures(task, digits=1)
     novel = [form for form in figures(answer, digits=1) if form not in task_figures]
     for call in calls:
         if call.name not in computing or len(call.text) > MOST_RESULT:
             continue
-        forms = {*figures(f"{call.asked}\n{call.text}", digits=1)}
+        forms = {*figures(f"{call.request}\n{call.text}", digits=1)}
         numbers = {*figures(call.text, digits=1)}
         if alike(answer, call.text) or (
             novel and all(is_among(form, forms) for form in novel) and any(is_among(form, numbers) for form in novel)
@@ -259,7 +259,7 @@ def without_repeats(calls: Sequence[ToolOutput]) -> Iterator[ToolOutput]:
 def output_blocks(calls: Sequence[ToolOutput], answer: str, most: int) -> list[TextBlock]:
     """Return the outputs that an answer may rest on, those with its figures and words first, in so many characters."""
     marks = {*figures(answer, digits=1).values(), *re.findall(r"[^\W\d_]{4,}", answer.casefold())}
-    unlike = {(call.name, call.asked, call.text): call for call in calls}
+    unlike = {(call.name, call.request, call.text): call for call in calls}
     rows = [(sum(mark in call.text.casefold() for mark in marks), call) for call in unlike.values()]
     ranking = sorted(rows, key=lambda row: (row[1].name not in PROGRAMS, -row[0]))
     excerpts: dict[int, str] = {}
@@ -275,7 +275,7 @@ def output_blocks(calls: Sequence[ToolOutput], answer: str, most: int) -> list[T
 
 
 def _excerpt(output: ToolOutput, marks: Collection[str], most: int) -> str:
-    request = output.asked if len(output.asked) <= MOST_ASKED else f"{output.asked[:MOST_ASKED]}…"
+    request = output.request if len(output.request) <= MOST_ASKED else f"{output.request[:MOST_ASKED]}…"
     head = f"{output.asker} called {output.name}: {request}\nIt gave: "[:most]
     room = most - len(head)
     if len(output.text) <= room:

@@ -21,7 +21,7 @@ PLAIN = 3
 FILE_NAMES = Provenance(kind="file", ref="names", trust=Trust.UNTRUSTED)
 """The source of the names of the task's files. An agent that knows only these names has read no file."""
 
-_MARKED = re.compile(r"(`+).*?\1|(?<![\w*\\])\*\*(?=[^\s*])(?P<bold>[^*`]*[^\s*`])\*\*(?![\w*])")
+_MARKUP = re.compile(r"(`+).*?\1|(?<![\w*\\])\*\*(?=[^\s*])(?P<bold>[^*`]*[^\s*`])\*\*(?![\w*])")
 _CODE = re.compile(r"\A(`+)(?P<inside>[^`]+)\1\Z")
 
 
@@ -31,7 +31,7 @@ def answer_of(words: str, ctx: BranchContext[Any]) -> str:
     if "\n" in answer or ctx.manifest.checks < PLAIN:
         return answer
     whole = _CODE.match(answer)
-    return whole["inside"].strip() if whole else _MARKED.sub(lambda match: match["bold"] or match[0], answer)
+    return whole["inside"].strip() if whole else _MARKUP.sub(lambda match: match["bold"] or match[0], answer)
 
 
 def refusal_of(response: ModelResponse, ctx: BranchContext[Any]) -> str:

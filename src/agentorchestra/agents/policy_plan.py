@@ -75,10 +75,10 @@ def plan_messages(
     earlier: Sequence[str] = (),
     problem: str = "",
 ) -> tuple[Message, ...]:
-    rules, said = prompt.messages(
+    rules, request = prompt.messages(
         acting=[*acting.values()], reading=[*reading.values()], earlier=earlier, words=words, problem=problem
     )
-    return system_message(rules), Message(role="user", content=(TextBlock(text=said, trust=Trust.USER),))
+    return system_message(rules), Message(role="user", content=(TextBlock(text=request, trust=Trust.USER),))
 
 
 def shown_tools(

@@ -35,13 +35,13 @@ def review_effect(kit: Kit, ctx: BranchContext[Any], effect: Effect, view: Polic
     acting, _ = shown_tools(tools)
     earlier = [turn.task for turn in ctx.manifest.earlier]
     words = view.user_content
-    rules, said = kit.prompts.get(REVIEW).messages(
+    rules, request = kit.prompts.get(REVIEW).messages(
         tool=acting.get(effect.called, f"- {effect.called}"),
         expected=shown_plan(effect, view),
         earlier=earlier,
         words=[words[0], *words[1 + len(ctx.manifest.earlier_words) :]],
     )
-    message = Message(role="user", content=(TextBlock(text=said, trust=Trust.USER), *shown_call(effect, view)))
+    message = Message(role="user", content=(TextBlock(text=request, trust=Trust.USER), *shown_call(effect, view)))
     return model_effect(
         model,
         (system_message(rules), message),

@@ -47,7 +47,7 @@ def agent_state(ctx: BranchContext[Any]) -> AgentState:
     return ctx.agent
 
 
-def settled(ctx: BranchContext[Any]) -> Record | None:
+def settled_record(ctx: BranchContext[Any]) -> Record | None:
     """Return the next effect of a branch where its recorded outcome holds whatever is asked today; else None."""
     ledger = ctx.run.ledger
     before = ledger.forked_at or ledger.upgraded_at
@@ -63,9 +63,9 @@ def add_tools(ctx: BranchContext[Any], *tools: Tool[..., Any]) -> None:
 
 async def call_own(
     ctx: BranchContext[Any],
-    one: Tool[..., Any],
+    own_tool: Tool[..., Any],
     arguments: Mapping[str, JsonValue] = MappingProxyType({}),
     provenance: tuple[Provenance, ...] = (),
 ) -> Outcome:
-    add_tools(ctx, one)
-    return await ctx.perform(effect_for(one, dict(arguments), role=ctx.role, provenance=provenance))
+    add_tools(ctx, own_tool)
+    return await ctx.perform(effect_for(own_tool, dict(arguments), role=ctx.role, provenance=provenance))

@@ -25,7 +25,7 @@ CODE_TOOL = "python"
 
 
 async def toolset_of(
-    spec: AgentSpec, ctx: BranchContext[Any], kit: Kit, offered: Sequence[Offered], own: Sequence[Tool[..., Any]] = ()
+    spec: AgentSpec, ctx: BranchContext[Any], kit: Kit, offers: Sequence[Offered], own: Sequence[Tool[..., Any]] = ()
 ) -> tuple[AgentToolset, Mapping[str, Environment]]:
     """Return what an agent may call, and the environments it works in.
 
@@ -42,7 +42,7 @@ async def toolset_of(
     agent_state(ctx).own_tools = {tool.name: tool for tool in tools if tool is not kit.tools.get(tool.name)} | new_tools
     environments = {name: kit.environments[name]() for name in spec.tools if name in kit.environments}
     toolset = agent_state(ctx).toolset = AgentToolset(
-        tools, environments, agents=offered, role=spec.role, without=_later_actions(environments, ctx)
+        tools, environments, agents=offers, role=spec.role, without=_later_actions(environments, ctx)
     )
     return toolset, environments
 
@@ -67,10 +67,10 @@ def _later_actions(environments: Mapping[str, Environment], ctx: BranchContext[A
 
 
 def actions_of(
-    spec: AgentSpec, kit: Kit, offered: Sequence[Offered] = (), own: Sequence[Tool[..., Any]] = ()
+    spec: AgentSpec, kit: Kit, offers: Sequence[Offered] = (), own: Sequence[Tool[..., Any]] = ()
 ) -> list[dict[str, str]]:
     """Return what an agent may do but for ending its work, with what each is for, as prompts list it."""
-    schemas = [tool.schema for tool in offered] + [tool.schema for tool in own if not tool.traits.finishes]
+    schemas = [tool.schema for tool in offers] + [tool.schema for tool in own if not tool.traits.finishes]
     rows = [{"name": name, "purpose": purpose(name, kit)} for name in spec.tools if name not in CALLED_BY_CODE]
     return [*rows, *({"name": schema.name, "purpose": _first_line(schema.description)} for schema in schemas)]
 

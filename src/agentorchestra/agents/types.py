@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agentorchestra.agents.agent import GIVEN, Agent, Delegate, System
+from agentorchestra.agents.agent import USER_TOOLS, Agent, Delegate, System
 from agentorchestra.agents.workshop import Workshop
 from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.protocols import Environment
@@ -95,11 +95,11 @@ class Kit:
             rights = ctx.capabilities
             own = agent.uses | (self.apart & {*agent.environments})
             tools = tuple(tool for tool in reachable if rights is None or tool in rights or tool in own)
-            if GIVEN in (agent.tools or ()) and TERMINAL in tools:
+            if USER_TOOLS in (agent.tools or ()) and TERMINAL in tools:
                 tools = tuple(tool for tool in tools if tool != BASH)
             trust = Trust.SYSTEM
             shown_tools = tools if agent.tools is None else tuple(tool for tool in tools if tool in user_tools)
-            if shown_tools and (agent.tools is None or GIVEN in agent.tools):
+            if shown_tools and (agent.tools is None or USER_TOOLS in agent.tools):
                 # What the user's tools are for nobody else can say: without it no planner would know when to ask.
                 abilities, named_tools = self._abilities(shown_tools, ctx.manifest.prompt_tool_chars // 4)
                 agent = replace(agent, description=f"{agent.description} It can: {abilities}.")

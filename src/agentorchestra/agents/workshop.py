@@ -25,7 +25,7 @@ from agentorchestra.tea.registry.config import ComponentConfig
 from agentorchestra.tea.registry.history import Version
 from agentorchestra.tea.registry.servers import TCPServer
 
-GENERATED = "generated:"
+TOOL_PREFIX = "generated:"
 """Names of the run's state that hold the tools which were registered in it: version and hash of the source."""
 
 TRIAL = "trial_"  # a tool is tried under another name than its own: trials are no uses of it
@@ -61,9 +61,9 @@ class Workshop:
     async def generated_tools(self, ctx: Any) -> list[Tool[..., Any]]:
         tools = []
         for key, value in sorted(ctx.vars.items()):
-            if key.startswith(GENERATED) and isinstance(value, dict):
+            if key.startswith(TOOL_PREFIX) and isinstance(value, dict):
                 source = (await ctx.blob(str(value["source"]))).decode()
-                tools.append(self.tool(source, key.removeprefix(GENERATED), str(value["version"])))
+                tools.append(self.tool(source, key.removeprefix(TOOL_PREFIX), str(value["version"])))
         return tools
 
 
@@ -89,7 +89,7 @@ def workshop_tools(shop: Workshop, actor: str) -> dict[str, Tool[..., Any]]:
             [row for row in await _made_here(ctx, shop) if row["name"] not in tool_names] if limit else []
         )
         candidates = [*own, *[await _candidate(config, server) for config in fitting]][:limit]
-        free = _free(name, server, {key.removeprefix(GENERATED) for key in ctx.vars if key.startswith(GENERATED)})
+        free = _free(name, server, {key.removeprefix(TOOL_PREFIX) for key in ctx.vars if key.startswith(TOOL_PREFIX)})
         return ToolResult(content={"candidates": candidates, "free_name": free}, trust=Trust.UNTRUSTED)
 
     @tool(effect="execute", idempotent=True, thread=False)
@@ -106,7 +106,7 @@ def workshop_tools(shop: Workshop, actor: str) -> dict[str, Tool[..., Any]]:
             keep: Whether the workspace keeps it for later runs; else only this run has it.
         """
         version = await _register(ctx, name, source, reason, manifest) if keep else _FIRST
-        ctx.vars[GENERATED + name] = {"version": version, "source": sha256_text(source)}
+        ctx.vars[TOOL_PREFIX + name] = {"version": version, "source": sha256_text(source)}
         script = await ctx.artifact(f"{name}.py", source.encode(), "text/x-python", made_for="run")
         return ToolResult(content={"name": name, "version": version}, artifacts=(script,))
 
@@ -195,7 +195,7 @@ async def _made_here(ctx: Any, shop: Workshop) -> list[dict[str, JsonValue]]:
             "description": tool.description[:600],
             "parameters": tool.schema.parameters,
             "for_all": True,
-            "source": (await ctx.blob(str(ctx.vars[GENERATED + tool.name]["source"]))).decode(),
+            "source": (await ctx.blob(str(ctx.vars[TOOL_PREFIX + tool.name]["source"]))).decode(),
             "symbol": tool.name,
         }
         for tool in await shop.generated_tools(ctx)

@@ -123,7 +123,7 @@ class ClusterMember(NamedTuple):
     id: str  # of this process; the queue knows it by this
     about: dict[str, Any]  # host, pid, kind, version, code, concurrency, tags, and a digest of each setting
     since_s: float  # for how long
-    locked: bool  # whether it holds its lock
+    holds_lock: bool  # whether it holds its lock
     beats: int  # how many it has made
     silent_s: float  # how old its last beat is
     lease_s: float  # how old that may be
@@ -140,7 +140,7 @@ class ClusterMember(NamedTuple):
 
     @property
     def alive(self) -> bool:
-        return self.locked and not self.overdue and self.taker is None
+        return self.holds_lock and not self.overdue and self.taker is None
 
     @property
     def name(self) -> str:
@@ -264,7 +264,7 @@ class Members:
             return []
         neighbours = [row for row in rows if row.id != self.id]
         # Twice in a row: a connection that broke alone is made again within one look.
-        self._free = {row.id: self._free.get(row.id, 0) + 1 for row in neighbours if not row.locked}
+        self._free = {row.id: self._free.get(row.id, 0) + 1 for row in neighbours if not row.holds_lock}
         self._heard = {row.id: self._hear(row, now) for row in neighbours}
         living = {row.id for row in neighbours}
         return [

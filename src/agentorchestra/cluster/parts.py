@@ -47,7 +47,7 @@ class RunParts:
         self._removing: set[asyncio.Task[None]] = set()
 
     async def __call__(
-        self, run: Run, name: str, key: EffectKey, marked: int, limits: Budget | None, *, anew: bool
+        self, run: Run, name: str, key: EffectKey, fork_seq: int, limits: Budget | None, *, anew: bool
     ) -> _Away | None:
         record = await self.ws.store.get_run(name)
         if not anew:
@@ -57,14 +57,14 @@ class RunParts:
         if record is None:
             if limits is None or asyncio.get_running_loop().time() < self._full_until:
                 return None
-            await self._make(name, run, key, marked, limits)
+            await self._make(name, run, key, fork_seq, limits)
             record = await self.jobs.record(name)
         if record.status in GOES_ON:
             with _log_refusal():  # nobody begins it then, and it is taken back
                 await self.jobs.submit(name)
         return _Away(self, run, record)
 
-    async def _make(self, name: str, run: Run, key: EffectKey, marked: int, limits: Budget) -> None:
+    async def _make(self, name: str, run: Run, key: EffectKey, fork_seq: int, limits: Budget) -> None:
         store, manifest, now = self.ws.store, run.manifest, run.clock.now()
         # Before runs of the same kind that have not begun: somebody waits for it.
         first = max(1, check_priority(manifest.labels.get(PRIORITY, str(MIDDLE))) - 1)
@@ -72,7 +72,7 @@ class RunParts:
             update={
                 "part_of": PartOf(run=run.id, key=str(key)),
                 "parent_run": run.id,
-                "fork_seq": marked,
+                "fork_seq": fork_seq,
                 "budget": limits,
                 "labels": {**manifest.labels, PRIORITY: str(first)},
                 "began": manifest.began or manifest.created,
@@ -80,9 +80,9 @@ class RunParts:
                 "session": None,
             }
         )
-        events = await store.load(run.id, upto=marked)
+        events = await store.load(run.id, upto=fork_seq)
         try:
-            await store.create_run(name, part, forked_events(run.id, events, marked, part, outcomes={}, now=now))
+            await store.create_run(name, part, forked_events(run.id, events, fork_seq, part, outcomes={}, now=now))
         except StoreError:
             if await store.get_run(name) is None:
                 raise
@@ -154,7 +154,7 @@ class _Away:
         self._events: list[Event] = []
         self._status = RunStatus.CREATED
 
-    async def ended(self) -> None:
+    async def wait(self) -> None:
         run, loop, is_paused, idle = self._run, asyncio.get_running_loop(), False, 0
         begun_by = loop.time() + BEGIN_S
         with self._store.follow(self._name) as news, self._parts.following(run.id):

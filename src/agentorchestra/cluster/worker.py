@@ -358,7 +358,7 @@ class Worker:
                     runs = await self._jobs.put_back(member.id)
                     await self._members.bury(member)
                     reason = "is gone"
-                    if member.locked:
+                    if member.holds_lock:
                         reason = f"has not answered for {member.silent_s or 0.0:.1f} s"
                     logger.warning("%s %s; %d of its runs are queued again", member.name, reason, len(runs))
             except ConnectionError as exc:

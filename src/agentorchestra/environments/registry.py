@@ -13,7 +13,7 @@ from agentorchestra.core.settings import Settings
 from agentorchestra.sandbox import Sandbox, SandboxLimits
 from agentorchestra.sandbox.base import MIB
 
-# Name -> `module:class`. The class method `packaged(parts)` makes it.
+# Name -> `module:class`. The class method `from_parts` makes it.
 PACKAGED: Mapping[str, str] = {
     "browser": "agentorchestra.environments.browser.environment:Browser",
     "computer": "agentorchestra.environments.computer.environment:Computer",
@@ -54,7 +54,7 @@ def _make(place: str, parts: EnvironmentParts) -> Environment:
     # Commands work in the same folder: what they may write is what it may hold.
     parts = replace(parts, limits=replace(parts.limits, work_bytes=folder.bytes, files=folder.entries))
     module, _, name = place.partition(":")
-    environment: Environment = getattr(importlib.import_module(module), name).packaged(parts)
+    environment: Environment = getattr(importlib.import_module(module), name).from_parts(parts)
     if isinstance(environment, FolderEnvironment):
         environment.limits = folder
         environment.base = base_for(parts.settings.terminal, parts.images)

@@ -25,7 +25,7 @@ class RuleScorer:
 
     matches: MATCHES
     says: str
-    judged: bool = False
+    needs_judge: bool = False
 
     async def score(self, question: EvalQuestion, answer: EvalAnswer, judge: Judge | None) -> Scored:
         if question.truth is None:

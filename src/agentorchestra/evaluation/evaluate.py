@@ -42,8 +42,8 @@ class Evaluation:
     ) -> None:
         data = None if questions is None else Path(questions).absolute()
         self._workspace, self._at_once, self._questions = workspace, at_once, load_set(source, data)
-        made = [arm if isinstance(arm, Arm) else Arm(name=arm, system=arm) for arm in arms]
-        self.plan = make_plan(self._questions, made, source=source, data=str(data or ""), **limits)
+        all_arms = [arm if isinstance(arm, Arm) else Arm(name=arm, system=arm) for arm in arms]
+        self.plan = make_plan(self._questions, all_arms, source=source, data=str(data or ""), **limits)
 
     async def run(self) -> list[Score]:
         """Ask what was not answered yet, and score all answers: one for each question, arm and repeat.

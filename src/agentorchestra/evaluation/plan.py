@@ -231,7 +231,7 @@ def make_plan(
         )
     if not plan.judge:
         for question_id in ids:
-            if questions.scorer_of(questions.by_id[question_id]).judged:
+            if questions.scorer_of(questions.by_id[question_id]).needs_judge:
                 raise EvaluationError(f"the question {question_id!r} is scored by a judge; name its model with --judge")
     block = run_usd(plan) * len(arms) * plan.repeats
     if plan.budget_usd is not None and block > plan.budget_usd:

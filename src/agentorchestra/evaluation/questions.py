@@ -162,11 +162,11 @@ class Scorer(Protocol):
     """Scores answers.
 
     Attributes:
-        judged: whether it asks a judge: an evaluation without a judge's model is then refused before it begins.
+        needs_judge: whether it asks a judge: an evaluation without a judge's model is then refused before it begins.
     """
 
     @property
-    def judged(self) -> bool: ...
+    def needs_judge(self) -> bool: ...
 
     async def score(self, question: EvalQuestion, answer: EvalAnswer, judge: Judge | None) -> Scored:
         """Return the score of an answer that is not empty."""

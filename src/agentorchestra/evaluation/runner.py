@@ -65,10 +65,10 @@ def arm_workspace(folder: Path, arm: Arm) -> Workspace[Any]:
     return with_arm(open_workspace(folder, preset=arm.preset), arm)
 
 
-def with_arm(given: Workspace[Any], arm: Arm) -> Workspace[Any]:
+def with_arm(original: Workspace[Any], arm: Arm) -> Workspace[Any]:
     """Return the same for a workspace that a program made."""
-    workspace = given.another()
-    workspace.preset = arm.preset or given.preset
+    workspace = original.another()
+    workspace.preset = arm.preset or original.preset
     settings = workspace.own.settings or load_settings(workspace.folder, arm.preset)
     workspace.own = replace(workspace.own, settings=arm.merge(settings))
     return workspace

@@ -123,7 +123,7 @@ class Judgement:
     worth: float  # the gain that a tip has to have a chance of
 
     @property
-    def why(self) -> str:
+    def reason(self) -> str:
         return (
             f"{self.verdict}: {by_points(self.gain)} points with it over {self.gain.questions} questions, better on "
             f"{self.gain.better}, worse on {self.gain.worse}, p = {self.gain.p:.3f}"
@@ -218,4 +218,4 @@ async def settle(workspace: Workspace[Any], ref: str, judgement: Judgement, evid
         UsageError: no such tip.
     """
     if judgement.verdict == "retired":
-        await workspace.memory.forget([ref], by="validation", retired=f"{judgement.why} ({evidence})")
+        await workspace.memory.forget([ref], by="validation", retired=f"{judgement.reason} ({evidence})")

@@ -120,7 +120,7 @@ async def _leave(
         hold.release()
         hold = child.node.hold(away.limits)
         try:
-            await away.ended()
+            await away.wait()
         except asyncio.CancelledError:
             if await away.stop():
                 await _take_over(child, effect, away)

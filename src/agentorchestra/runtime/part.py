@@ -26,7 +26,7 @@ class Away(Protocol):
 
     limits: Budget  # what it may spend
 
-    async def ended(self) -> None:
+    async def wait(self) -> None:
         """Wait until it does nothing more; SuspendedError where this process stops: the part goes on."""
 
     async def stop(self) -> bool:
@@ -45,7 +45,7 @@ class Elsewhere(Protocol):
     makes: bool  # whether it makes parts; it finds those that there are in any case
 
     async def __call__(
-        self, run: Any, name: str, key: EffectKey, marked: int, limits: Budget | None, *, anew: bool
+        self, run: Any, name: str, key: EffectKey, fork_seq: int, limits: Budget | None, *, anew: bool
     ) -> Away | None:
         """Make a part, or find the one there is; None where its work is to be done here.
 
@@ -53,7 +53,7 @@ class Elsewhere(Protocol):
             run: under way here.
             name: the part's id.
             key: of the delegation, or with which the agent was spawned.
-            marked: the last event that the part needs to know.
+            fork_seq: the last event that the part needs to know.
             limits: what a new one may spend; None where none is to be made.
             anew: nothing of it is recorded yet. One that is found then goes on; else its rows are here already.
         """

@@ -131,8 +131,8 @@ class Bubblewrap(Backend):
 
         if machine is None:
             return DrivenShell(launch, world, Inside(root=WORK, user=user))
-        places = (TEMPORARY.lstrip("/"), "dev/shm")
-        return DrivenShell(launch, world, Inside(root=machine.work, temporary=TEMPORARY, watched=places, user=user))
+        paths = (TEMPORARY.lstrip("/"), "dev/shm")
+        return DrivenShell(launch, world, Inside(root=machine.work, temporary=TEMPORARY, file_systems=paths, user=user))
 
     def _shell_systems(self, world: World) -> list[str]:
         """Return the file systems of a shell as arguments, in the order in which they are mounted."""

@@ -47,7 +47,7 @@ class Group:
     """Control groups with limits, by what they count: one of version 2, of version 1 one for each."""
 
     places: dict[Controller, ControlGroup] = field(default_factory=dict)
-    _killed: int = 0
+    _kills: int = 0
 
     @property
     def _paths(self) -> list[Path]:
@@ -73,8 +73,8 @@ class Group:
             with contextlib.suppress(OSError, ValueError):
                 for line in (path / _KILL_FILES[version]).read_text().splitlines():
                     if line.startswith("oom_kill "):
-                        self._killed = int(line.split()[1])
-        return self._killed  # of a group that is gone, what was seen last
+                        self._kills = int(line.split()[1])
+        return self._kills  # of a group that is gone, what was seen last
 
     def remove(self) -> None:
         """Remove them; one whose last process is slow to go is removed when a later process makes a group."""

@@ -87,7 +87,7 @@ class Docker(Backend):
         place = SupervisorPaths(inputs=INPUTS if program.folder else "", libraries="/nonexistent")
         launch = Launch(self.command(program, limits, name), on_kill=lambda: _remove(name))
         # The engine's own limits hold: there is nothing to watch.
-        result = await Driver(launch, program, limits, place, call=call, watched=False).run()
+        result = await Driver(launch, program, limits, place, call=call, visible=False).run()
         if result.ending == "lost" and "status 137" in result.detail:
             return replace(result, ending="memory", detail="it used more memory than allowed")
         return result
@@ -105,7 +105,7 @@ class Docker(Backend):
             return Launch(self.shell_command(world, name, owner), on_kill=lambda: _remove(name))
 
         # The engine limits the processes; its kernel would count all of this user's.
-        inside = Inside(root=WORK, own_user=False, watched=None, user=user)
+        inside = Inside(root=WORK, own_user=False, file_systems=None, user=user)
         return DrivenShell(launch, world, inside)
 
     def shell_command(self, world: World, name: str, user: int) -> list[str]:

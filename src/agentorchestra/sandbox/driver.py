@@ -50,7 +50,7 @@ class Driver:
     limits: SandboxLimits
     place: SupervisorPaths
     call: HostCall | None = None
-    watched: bool = True  # whether processes and temporary files can be looked at from here (an engine's cannot)
+    visible: bool = True  # whether processes and temporary files can be looked at from here (an engine's cannot)
 
     def __post_init__(self) -> None:
         self._outputs = {1: Output(), 2: Output()}
@@ -67,7 +67,7 @@ class Driver:
         pipe = await Pipe.open(self.launch)
         watch = Watch(pipe.process.pid, self.limits, group=pipe.group)
         listening = asyncio.create_task(self._listen(pipe))
-        watching = asyncio.create_task(watch.run()) if self.watched else None
+        watching = asyncio.create_task(watch.run()) if self.visible else None
         try:
             tasks: list[asyncio.Task[Any]] = [listening] if watching is None else [listening, watching]
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

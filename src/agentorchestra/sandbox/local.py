@@ -65,7 +65,7 @@ class UnsafeLocal(Backend):
                 inputs.unlink()
             temporary.cleanup()
 
-        inside = Inside(root=str(world.folder), temporary=temporary.name, own_user=False, watched=())
+        inside = Inside(root=str(world.folder), temporary=temporary.name, own_user=False, file_systems=())
         return DrivenShell(launch, world, inside, done)
 
 

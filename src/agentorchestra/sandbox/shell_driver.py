@@ -66,7 +66,7 @@ class Inside:
     root: str  # the working folder's name there
     temporary: str = "/tmp"  # a folder for what the shell needs
     own_user: bool = True  # whether the number of processes can be limited for it alone
-    watched: tuple[str, ...] | None = ("tmp", "dev/shm")  # file systems to look at; None where processes cannot be
+    file_systems: tuple[str, ...] | None = ("tmp", "dev/shm")  # file systems to look at; None where processes cannot be
     user: int | None = None  # whose the folder's files have to be, None for ours
 
 
@@ -534,7 +534,7 @@ class DrivenShell(Shell):
             pid,
             self._folder,
             self._limits,
-            self._inside.watched,
+            self._inside.file_systems,
             lambda: self._running is not None,
             self._changes,
             self._machine.layer if self._machine is not None else None,

@@ -90,7 +90,7 @@ class AgentOrchestra:
         report = _report(ctx)
         if report is not None:
             return _with_report(result, report)
-        return await formatted(result, spec, ctx, kit, additions=check.told) if ctx.manifest.shorten else result
+        return await reformat(result, spec, ctx, kit, additions=check.additions) if ctx.manifest.shorten else result
 
 
 # -- early finish ------------------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ class EarlyFinish:
         lookup = await look_up(result.sources, ctx)
         if lookup.misquoted:
             return state
-        result = lookup.corrected(result)
+        result = lookup.correct(result)
         results = results_before(ctx, upto=ctx.last_n + 1)
         doubt = await self.check.find_doubt(result, ctx, results, for_judge=False)
         if doubt.text:
@@ -186,7 +186,7 @@ def _with_report(result: AgentResult, report: AgentResult) -> AgentResult:
     )
 
 
-async def formatted(
+async def reformat(
     result: AgentResult, spec: AgentSpec, ctx: BranchContext[Any], kit: Kit, *, additions: Sequence[str] = ()
 ) -> AgentResult:
     """Return the answer in the form the task asks for; the long one is kept as the report, with its sources."""

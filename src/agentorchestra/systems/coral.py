@@ -37,9 +37,9 @@ from agentorchestra.tools.done import done_tool, submit_answer
 NAME = "coral"
 MAIN = "main"
 MOST_RESULTS = 20
-NOT_SUBMITTED = "no answer was submitted; this is the last reply of an agent"
+NO_SUBMISSION = "no answer was submitted; this is the last reply of an agent"
 OPENS = f"{Send.description} It opens the thread, with those it mentions, if there is none of that name."
-WARNED = 0.8  # part of its time after which the orchestrator is warned
+WARNING = 0.8  # part of its time after which the orchestrator is warned
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Coral(Limited[SocietySettings]):
         return result if result.answer or result.output is not None else result.model_copy(update=clock.best)
 
 
-def packaged(limits: CoralSettings) -> Coral:
+def coral(limits: CoralSettings) -> Coral:
     description = "A planner, a web, a document and a coding agent that write to each other."
     return Coral(SocietySettings(agents=ROLES, description=description, **limits.model_dump()), NAME)
 
@@ -171,7 +171,7 @@ class _Clock:
         text = f"{remaining} are left."
         if not left:
             text = "Your time is up: submit the best answer that there is."
-        elif left <= self.seconds * (1 - WARNED):
+        elif left <= self.seconds * (1 - WARNING):
             text += " Then the best answer that there is has to be submitted."
         return Seen(blocks=(TextBlock(text=text, source=Source(kind="prompt"), trust=Trust.SYSTEM),))
 
@@ -180,7 +180,7 @@ class _Clock:
         recent = (block for message in state.messages[-MOST_RESULTS:] for block in message.content)
         replies = [block for block in recent if _of_agent(block, ctx.actor)]
         if replies:
-            self.best = {"answer": text_of(replies[-1:]).partition("\n")[2], "report": NOT_SUBMITTED}
+            self.best = {"answer": text_of(replies[-1:]).partition("\n")[2], "report": NO_SUBMISSION}
         over = not state.ended and not self.left(ctx.now)
         return state.model_copy(update={"max_steps": min(state.max_steps, state.step + 1)}) if over else state
 

@@ -57,7 +57,7 @@ def _shell(spec: AgentSpec, kit: Kit) -> Bash:
 class Bash:
     """The one action (an `Offered`): a command in the run's terminal, or in a fresh shell of the tool `bash`."""
 
-    where: Tool[..., Any] | Environment
+    shell: Tool[..., Any] | Environment
     fresh: bool = False  # whether each call has a shell of its own
 
     @property
@@ -75,6 +75,6 @@ class Bash:
         )
 
     def effect(self, arguments: dict[str, Any], ctx: Any, provenance: tuple[Provenance, ...]) -> Effect:
-        if isinstance(self.where, Tool):
-            return effect_for(self.where, arguments, role=ctx.role, provenance=provenance)
-        return action_effect(self.where, "run", arguments, role=ctx.role, provenance=provenance)
+        if isinstance(self.shell, Tool):
+            return effect_for(self.shell, arguments, role=ctx.role, provenance=provenance)
+        return action_effect(self.shell, "run", arguments, role=ctx.role, provenance=provenance)

@@ -165,7 +165,7 @@ class _Workforce:
         answer_form = form(["answer", *output_form], answer=Form(TEXT, {**TEXT, "minLength": 1}), **output_form)
         if schema is not None and "$defs" in schema:  # where its references look for them
             answer_form = Form(
-                answer_form.asked | {"$defs": schema["$defs"]}, answer_form.read | {"$defs": schema["$defs"]}
+                answer_form.request | {"$defs": schema["$defs"]}, answer_form.read | {"$defs": schema["$defs"]}
             )
         values = {
             "task": self.spec.instruction,

@@ -147,7 +147,7 @@ class ProgramSystem:
     async def _result(self, ending: Ended, requests: Requests, ctx: BranchContext[Any]) -> AgentResult:
         if not requests.asked:  # it asked models elsewhere, or none: nobody here knows what that cost
             agent_state(ctx).usage = Usage(cost_usd=None)
-        stdout = ending.printed.decode("utf-8", "replace").strip()
+        stdout = ending.output.decode("utf-8", "replace").strip()
         answer, artifacts = await cut_result(stdout, self.name, ctx)
         status, report = RunStatus.COMPLETED, ""
         if requests.diverged:
@@ -353,7 +353,7 @@ class Ended:
     """How a program ended: its exit code (None for one that was ended), what it printed, its last words."""
 
     code: int | None
-    printed: bytes
+    output: bytes
     last_words: bytes
 
 

@@ -83,7 +83,7 @@ class _Reflecting:
         diagnoses = [(run, reply) for run, reply in zip(runs, replies, strict=True) if reply is not None]
         if not diagnoses:
             reason = "No diagnosis of a run could be had, so nothing is proposed."
-            return proposal_result(self.questioner, reason, blocked=True)
+            return proposal_result(self.questioner, reason, is_blocked=True)
         report = [f"Diagnosis of {run.run}:\n{text}" for run, reply in diagnoses if (text := _in_words(reply))]
         targets = self._targets([reply for _, reply in diagnoses])
         if not targets:

@@ -69,7 +69,7 @@ class TextGrad:
             run.feedback[OUTCOME] = "\n".join(f"- {problem}" for problem in _texts(reply, "problems"))
         if all(reply is None for reply in replies):
             return proposal_result(
-                questioner, "No critique of an outcome could be had, so nothing is proposed.", blocked=True
+                questioner, "No critique of an outcome could be had, so nothing is proposed.", is_blocked=True
             )
         if not any(run.feedback[OUTCOME] for run in batch):
             return proposal_result(

@@ -379,13 +379,13 @@ class WebApp:
         return {"run_id": run_id, "status": (await self._ws.runs.result(run_id)).status}
 
 
-def _about(record: RunHead, how: Standing | None) -> dict[str, Any]:
+def _about(record: RunHead, run_standing: Standing | None) -> dict[str, Any]:
     manifest = record.manifest
     return {
         "run_id": record.id,
         "status": record.status,
-        "queued": how == "queued",
-        "abandoned": how == "abandoned",
+        "queued": run_standing == "queued",
+        "abandoned": run_standing == "abandoned",
         "created": record.created.isoformat(),
         "last_event": record.next_seq - 1,
         "task": manifest.task,

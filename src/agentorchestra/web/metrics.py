@@ -30,9 +30,9 @@ class Metrics:
     def _make(self, kind: Any, name: str, text: str, labels: Any = (), **options: Any) -> Any:
         return kind(f"agentorchestra_{name}", text, labels, registry=self._registry, **options)
 
-    def text(self, standings: Mapping[str, int], here: Mapping[str, int], ended: Mapping[str, int]) -> bytes:
-        """Return all figures; `standings` come from the store, `here` and `ended` from the queue."""
-        for gauge, figures in ((self._standing, standings), (self._here, here), (self._ended, ended)):
+    def text(self, standings: Mapping[str, int], here: Mapping[str, int], endings: Mapping[str, int]) -> bytes:
+        """Return all figures; `standings` come from the store, `here` and `endings` from the queue."""
+        for gauge, figures in ((self._standing, standings), (self._here, here), (self._ended, endings)):
             for name, figure in figures.items():
                 gauge.labels(name).set(figure)
         return generate_latest(self._registry)

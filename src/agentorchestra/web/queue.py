@@ -153,7 +153,7 @@ class RunQueue:
             return
         ready = [run_id for run_id in await self._ws.runs.due() if self._is_free(run_id)]
         if len(ready) < free:
-            ready += [run_id for run_id in await self._queued(free) if run_id not in ready]
+            ready += [run_id for run_id in await self._ready_runs(free) if run_id not in ready]
         if self.stopping:
             return
         for run_id in ready[:free]:
@@ -164,7 +164,7 @@ class RunQueue:
     def _is_free(self, run_id: str) -> bool:
         return run_id not in self._tasks and run_id not in self.refused
 
-    async def _queued(self, count: int) -> list[str]:
+    async def _ready_runs(self, count: int) -> list[str]:
         takes_all = self._ws.settings.serve.take_up == "all"
         wanted_standings = {"queued", "abandoned"} if takes_all else {"queued"}
         own = self._ws.engine.owner

@@ -13,7 +13,7 @@ from typing import Any, get_type_hints
 from pydantic import JsonValue, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
-from agentorchestra.agents.agent import GIVEN, Agent
+from agentorchestra.agents.agent import USER_TOOLS, Agent
 from agentorchestra.agents.analysis.agent import NAME as ANALYZER
 from agentorchestra.agents.analysis.agent import AnalysisDriver, deep_analyzer
 from agentorchestra.agents.browser.agent import BROWSER, browser_use
@@ -166,7 +166,7 @@ def check_named(
     for agent in checked_agents:
         relations = [other.agent for other in agent.relationships]
         for kind, names, registered_names in (
-            ("tool", [name for name in agent.tools or () if name != GIVEN], tools),
+            ("tool", [name for name in agent.tools or () if name != USER_TOOLS], tools),
             ("environment", agent.environments, environments),
             ("agent", relations, agents),
             ("agent", agent.within, agents | {*systems}),
@@ -284,7 +284,7 @@ def _recode(agent: Agent, recipe: Made) -> Agent:
 
 def _rights(agent: Agent, recipe: Made | None) -> Rights:
     return {
-        "tools": frozenset((GIVEN,) if agent.tools is None else agent.tools),
+        "tools": frozenset((USER_TOOLS,) if agent.tools is None else agent.tools),
         "environments": frozenset(agent.environments),
         "steps": float(agent.max_steps),
         "memory": agent.memory,

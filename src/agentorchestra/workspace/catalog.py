@@ -348,7 +348,7 @@ def systems(settings: Settings | None = None) -> dict[str, Any]:
     from agentorchestra.agents.debate.agent import DebateDriver
     from agentorchestra.systems.agentorchestra import AgentOrchestra
     from agentorchestra.systems.aorchestra import AOrchestra
-    from agentorchestra.systems.coral import packaged
+    from agentorchestra.systems.coral import coral
     from agentorchestra.systems.direct import direct
     from agentorchestra.systems.mini_swe import mini_swe
     from agentorchestra.systems.oagents import oagents
@@ -362,7 +362,7 @@ def systems(settings: Settings | None = None) -> dict[str, Any]:
     return {
         "agentorchestra": AgentOrchestra(base.team),
         "aorchestra": AOrchestra(base.aorchestra),
-        "coral": packaged(base.coral),
+        "coral": coral(base.coral),
         "debate": DebateDriver(base.debate),
         "direct": direct,
         "mini_swe": mini_swe,

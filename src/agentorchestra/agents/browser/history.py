@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.agents.citations import SORTED, LookupResult, look_up, stands_on_page
+from agentorchestra.agents.citations import SORTING, LookupResult, look_up, stands_on_page
 from agentorchestra.agents.planning.evidence import SourceCheck
 from agentorchestra.agents.viewed_pages import Look, looks, records_of
 from agentorchestra.core.content import text_of
@@ -116,11 +116,11 @@ def page_check(prompt: Prompt) -> SourceCheck:
 
     async def look(citations: Sequence[Citation], ctx: BranchContext[Any]) -> LookupResult:
         bad = strangers(citations, looks(ctx))
-        if ctx.manifest.checks < SORTED:
+        if ctx.manifest.checks < SORTING:
             return LookupResult(misquoted=bad)
         pages = {citation: citation for citation in citations if is_address(citation.source) and citation not in bad}
         lookup = await look_up([citation for citation in citations if not is_address(citation.source)], ctx)
-        return replace(lookup, held={**pages, **lookup.held}, misquoted=[*bad, *lookup.misquoted])
+        return replace(lookup, matches={**pages, **lookup.matches}, misquoted=[*bad, *lookup.misquoted])
 
     return SourceCheck(prompt, look)
 

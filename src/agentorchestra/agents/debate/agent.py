@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from pydantic_core import to_jsonable_python
 
 from agentorchestra.agents.agent import Agent, Delegate, agent_effect, is_top
-from agentorchestra.agents.citations import SORTED, look_up
+from agentorchestra.agents.citations import SORTING, look_up
 from agentorchestra.agents.debate.conclusion import ClaimCheck, Conclusion, conclusion_schema, report
 from agentorchestra.agents.debate.experts import DEBATE, GUEST
 from agentorchestra.agents.debate.invitation import (
@@ -63,7 +63,7 @@ class _Debate:
     turns: list[DebateTurn] = field(default_factory=list)
     silent: dict[str, int] = field(default_factory=dict)
     focus: str = ""
-    held: int = 0
+    rounds_held: int = 0
     limited: str = ""
     notes: list[str] = field(default_factory=list)
 
@@ -81,13 +81,13 @@ class _Debate:
             return self._refusal("a debate needs two experts, and this run has fewer")
         await self._round([*self.experts.values()], 0, delegates, together=True)
         while self._goes_on():
-            self.held += 1
+            self.rounds_held += 1
             before = len(self.turns)
-            await self._round(self._order(), self.held, delegates)
+            await self._round(self._order(), self.rounds_held, delegates)
             if not any(turn.says for turn in self.turns[before:]):
-                self.notes.append(f"It ended after round {self.held}, which brought nothing new.")
+                self.notes.append(f"It ended after round {self.rounds_held}, which brought nothing new.")
                 break
-            if self.held < self.rounds and self._goes_on() and not await self._worth_another():
+            if self.rounds_held < self.rounds and self._goes_on() and not await self._worth_another():
                 break
         return await self._conclude()
 
@@ -117,7 +117,7 @@ class _Debate:
     # -- rounds --------------------------------------------------------------------------------------------------------
 
     def _goes_on(self) -> bool:
-        return not self.limited and self.held < self.rounds and len(self._present()) > 1
+        return not self.limited and self.rounds_held < self.rounds and len(self._present()) > 1
 
     def _present(self) -> list[Expert]:
         return [expert for letter, expert in self.experts.items() if self.silent.get(letter, 0) < FAILURES]
@@ -128,7 +128,7 @@ class _Debate:
     def _order(self) -> list[Expert]:
         """Return whose turn it is, one after the other; another one begins in each round."""
         present = self._present()
-        first = (self.held - 1) % len(present)
+        first = (self.rounds_held - 1) % len(present)
         return present[first:] + present[:first]
 
     async def _round(
@@ -147,7 +147,7 @@ class _Debate:
             await self._look_up(before)
             # Where the budget ends so that nobody can conclude, this is what remains.
             interim = report(self.topic, self.experts, self.turns, Conclusion())
-            self.ctx.partial = {"steps": self.held, "report": interim}
+            self.ctx.partial = {"steps": self.rounds_held, "report": interim}
 
     async def _listen(self) -> None:
         """Add what the user said meanwhile (`tell`) to the topic."""
@@ -187,7 +187,7 @@ class _Debate:
             tools=delegate.tools,
             model=self.spec.model,
             output_schema=turn_schema(self.limits.arguments),
-            looked_up=self.ctx.manifest.checks >= SORTED,
+            looked_up=self.ctx.manifest.checks >= SORTING,
         )
         return agent_effect(spec, self.ctx).model_copy(update={"purpose": f"{TURN} {expert.letter}"})
 
@@ -227,7 +227,7 @@ class _Debate:
             ]
 
     async def _worth_another(self) -> bool:
-        values = {"topic": self.topic, "issues": self.issues, "round": self.held, "rounds": self.rounds}
+        values = {"topic": self.topic, "issues": self.issues, "round": self.rounds_held, "rounds": self.rounds}
         reply = await self.questioner.one(
             Inquiry("debate_round", JUDGEMENT, values, said_so_far(self.turns, self.experts), decides=True)
         )
@@ -237,7 +237,7 @@ class _Debate:
         self.focus = " ".join(str(reply.get("focus") or "").split())[:LONGEST]
         if reply["agreed"] or not reply["new"]:
             reason = "the experts agree" if reply["agreed"] else "nothing new was said"
-            self.notes.append(f"It ended after round {self.held} of {self.rounds}: {reason}.")
+            self.notes.append(f"It ended after round {self.rounds_held} of {self.rounds}: {reason}.")
             return False
         return True
 
@@ -296,7 +296,7 @@ class _Debate:
             output=self._record(conclusion, notes) if schema is None else (reply or {}).get("answer"),
             report="\n\n".join((report(self.topic, self.experts, self.turns, conclusion), *notes)),
             sources=tuple(sources),
-            steps=self.held,
+            steps=self.rounds_held,
         )
 
     def _position(self, expert: Expert) -> str:
@@ -307,7 +307,7 @@ class _Debate:
         record: JsonValue = to_jsonable_python(
             {
                 "topic": self.topic,
-                "rounds": self.held,
+                "rounds": self.rounds_held,
                 "experts": [
                     {"letter": expert.letter, "name": expert.name, "position": self._position(expert)}
                     for expert in self.experts.values()
@@ -324,7 +324,7 @@ class _Debate:
 
     def _refusal(self, reason: str) -> AgentResult:
         status = limit_status(self.limited) if self.limited else RunStatus.BLOCKED
-        return AgentResult(status=status, report=f"No debate: {reason}", steps=self.held)
+        return AgentResult(status=status, report=f"No debate: {reason}", steps=self.rounds_held)
 
 
 class DebateDriver(Limited[DebateSettings]):

@@ -118,10 +118,10 @@ def titled_material(head: str, text: str, ref: str) -> list[Block]:
 
 
 def proposal_result(
-    questioner: Questioner, report: str, changes: Sequence[dict[str, Any]] = (), *, blocked: bool = False
+    questioner: Questioner, report: str, changes: Sequence[dict[str, Any]] = (), *, is_blocked: bool = False
 ) -> AgentResult:
-    """Return the result of an optimiser: its changes, and what was said on the way; `blocked`: it could not begin."""
-    status = RunStatus.BLOCKED if blocked else RunStatus.COMPLETED
+    """Return the result of an optimiser: its changes, and what was said on the way; `is_blocked`: it never began."""
+    status = RunStatus.BLOCKED if is_blocked else RunStatus.COMPLETED
     if questioner.limited:
         status = limit_status(questioner.limited)
         report = f"{report}\n\nThe budget ended it: {questioner.limited}".strip()

@@ -23,12 +23,12 @@ class PartWork:
 
     spec: AgentSpec
     kit: Kit
-    offered: Sequence[Offered] = ()
+    offers: Sequence[Offered] = ()
     own: Sequence[Tool[..., Any]] = ()
 
     @property
     def actions(self) -> list[dict[str, str]]:
-        return actions_of(self.spec, self.kit, self.offered, self.own)
+        return actions_of(self.spec, self.kit, self.offers, self.own)
 
     async def ask(self, ctx: BranchContext[Any], question: Inquiry) -> dict[str, Any] | None:
         """Return the reply of the agent's own model; None where it cannot be had: no part is worth the run."""

@@ -63,11 +63,11 @@ async def refine_answer(result: AgentResult, spec: AgentSpec, ctx: BranchContext
 
 def _output_blocks(tool_outputs: Sequence[ToolOutput]) -> list[Block]:
     """Return what tools gave, each once, shortened evenly."""
-    unlike = [*{(output.name, output.asked, output.text): output for output in tool_outputs}.values()]
+    unlike = [*{(output.name, output.request, output.text): output for output in tool_outputs}.values()]
     room = MOST_OUTPUTS // max(1, len(unlike))
     return [
         TextBlock(
-            text=cut(f"{output.asker} called {output.name}: {output.asked}\nIt gave: {output.text}", room),
+            text=cut(f"{output.asker} called {output.name}: {output.request}\nIt gave: {output.text}", room),
             source=Source(kind="tool", ref=output.name),
             trust=output.trust,
         )
@@ -99,7 +99,7 @@ class _Refinement:
         reply_form = form(["answer", *extra], answer=Form(TEXT, {**TEXT, "minLength": 1}), **extra)
         if schema is not None and "$defs" in schema:  # where its references look for them
             reply_form = Form(
-                reply_form.asked | {"$defs": schema["$defs"]}, reply_form.read | {"$defs": schema["$defs"]}
+                reply_form.request | {"$defs": schema["$defs"]}, reply_form.read | {"$defs": schema["$defs"]}
             )
         values = {"output_schema": json.dumps(schema, sort_keys=True) if schema else ""}
         reply = await self._ask(STEP, reply_form, result.answer, ("What is to be bettered:", critique), values)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentorchestra.agents.compaction import shortened, steps_as_blocks
+from agentorchestra.agents.compaction import shorten, steps_as_blocks
 from agentorchestra.agents.forms import INTEGER, NUMBER, TEXT, Form, Inquiry, Questioner, form
 from agentorchestra.agents.requests import role_of, window_of
 from agentorchestra.agents.types import Kit
@@ -111,7 +111,7 @@ class Verifier:
         room = int(window_of(model, ctx, self.kit) * _SHARE) // len(rivals)
         blocks: list[Block] = []
         for number, rival in enumerate(rivals, start=1):
-            steps = [*shortened([*rival.state.messages[rival.state.steps_at :]], room)]
+            steps = [*shorten([*rival.state.messages[rival.state.steps_at :]], room)]
             done = rival.before.messages[rival.before.steps_at :]
             last = 0 if whole else min(len(done), max(0, len(steps) - 1))
             heads = (f"Candidate {number}:",) if whole else ("Earlier steps:", "The step:")

@@ -6,16 +6,16 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agentorchestra.agents.citations import JUDGE, SORTED, LookupResult, look_up
+from agentorchestra.agents.citations import JUDGE, SORTING, LookupResult, look_up
 from agentorchestra.agents.forms import material
 from agentorchestra.agents.outputs import (
     MOST_RESULT,
     PROGRAMS,
     SHORT_ANSWER,
     ToolOutput,
-    computed,
     figures,
     is_among,
+    is_computed,
     missing,
     output_blocks,
     outputs,
@@ -93,28 +93,28 @@ class PlanCheck:
     verifier: ResultVerifier | None = None  # of what one agent alone found on the web; None where nobody is to be asked
     sent_back: int = field(default=0, init=False)
     doubt: str = field(default="", init=False)  # what is still wrong with the answer that was taken
-    told: tuple[str, ...] = field(default=(), init=False)
-    named: bool = field(default=False, init=False)  # whether the planner was told of sources that are unknown
+    additions: tuple[str, ...] = field(default=(), init=False)
+    warning: bool = field(default=False, init=False)  # whether the planner was told of sources that are unknown
     verdicts: dict[str, str] = field(default_factory=dict, init=False)  # the judge's, by a hash of answer and evidence
 
     async def __call__(self, state: State, ctx: BranchContext[Any]) -> State:
         """Return the state; without its result where the answer has to be corrected, else without bad sources."""
-        result, self.told = state.result, user_additions(state)
+        result, self.additions = state.result, user_additions(state)
         if result is None:
             return state
         results = results_before(ctx, upto=ctx.last_n + 1)
         lookup = await look_up(result.sources, ctx)
-        result = lookup.corrected(result)
+        result = lookup.correct(result)
         if ctx.manifest.checks >= TURN and not result.sources and result.status in ENDS:  # it rests on its agents'
             result = without_distrusted(
                 result.model_copy(update={"sources": citations(results)}), distrusted_sources(ctx)
             )
         strays = self._unfound(result, lookup, results, ctx)
         prompt = self.kit.prompts.get("verification")
-        if ctx.manifest.checks >= SORTED and (self.named or not any(source.quote.strip() for source in strays)):
+        if ctx.manifest.checks >= SORTING and (self.warning or not any(source.quote.strip() for source in strays)):
             result, strays = without(result, [], prompt, unfound=strays), []  # to say it costs more than it is worth
         bad = bool(lookup.misquoted or strays)
-        texts = [self.task, *self.told]
+        texts = [self.task, *self.additions]
         bare = [] if results else bare_figures(result, lookup, ctx, texts)
         strange, doubt = [], Doubt()
         if (results or bare) and result.status in ENDS:
@@ -127,12 +127,12 @@ class PlanCheck:
                 doubt = await self.find_doubt(result, ctx, results, for_judge=for_judge)
         if (bad or strange or (doubt.text and not doubt.again)) and self.sent_back < MOST_CHECKS and not is_last(state):
             self.sent_back += 1
-            self.named = self.named or bool(strays)
+            self.warning = self.warning or bool(strays)
             problem = said_of(prompt, misquoted=lookup.misquoted, unfound=strays, figures=strange, doubt=doubt.text)
             return state.model_copy(
                 update={"result": None, "problem": problem, "messages": (*state.messages, *doubt.messages)}
             )
-        self.doubt = doubt.said
+        self.doubt = doubt.words
         return state.model_copy(update={"result": without(result, lookup.misquoted, prompt, unfound=strays)})
 
     @staticmethod
@@ -142,8 +142,8 @@ class PlanCheck:
         """Return the sources that code does not know, or could not look up, and no agent gave."""
         answers = (Citation(source=name, quote=agent.answer or agent.report) for name, agent, _ in results)
         pool = (*citations(results), *answers)
-        sure = {*lookup.held.values(), *lookup.misquoted}
-        if ctx.manifest.checks >= SORTED:
+        sure = {*lookup.matches.values(), *lookup.misquoted}
+        if ctx.manifest.checks >= SORTING:
             return unfound(lookup.unknown, pool)
         return unfound([source for source in result.sources if source not in sure], pool) if results else []
 
@@ -155,7 +155,7 @@ class PlanCheck:
         That is so where it is what an agent found and could prove, or a few words around figures that such an agent
         gave, each of which stands in a quote that holds or in what a program printed.
         """
-        if self.told:  # what an agent found for the task as it was is no proof for the one that it has become
+        if self.additions:  # what an agent found for the task as it was is no proof for the one that it has become
             return False
         calls = outputs(ctx) if ctx.manifest.checks else []
         computing = PROGRAMS | {*self.kit.given}
@@ -166,7 +166,7 @@ class PlanCheck:
         if not own or not ctx.manifest.checks or len(result.answer.split()) > SHORT_ANSWER:
             return False
         answers = figures("\n".join(answer.answer for answer in proven))
-        quotes = [source.quote for source in result.sources if source in lookup.held.values()]
+        quotes = [source.quote for source in result.sources if source in lookup.matches.values()]
         results = [output.text for output in calls if output.name in computing and len(output.text) <= MOST_RESULT]
         stands = figures("\n".join([*quotes, *results]))
         return all(is_among(form, answers) and is_among(form, stands) for form in own)
@@ -177,7 +177,7 @@ class PlanCheck:
         """Return what another agent has against the answer, or the judge; `for_judge` asks it also without need."""
         opinion = None
         if self.verifier is not None and self.verifier.is_wanted(result, results, ctx):
-            opinion = await self.verifier(result, ctx, results, told=self.told)
+            opinion = await self.verifier(result, ctx, results, additions=self.additions)
             for_judge = opinion is None  # nobody could say: the judge decides by what was found
         if opinion is not None:
             return opinion
@@ -189,7 +189,7 @@ class PlanCheck:
         evidence_text = "\n".join(evidence) if ctx.manifest.checks >= PAGES_ONCE else ""
         evidence += [render_block(block) for block in pages if text_of((block,)) not in evidence_text]
         mark = sha256_json(
-            [result.answer, [source.model_dump(mode="json") for source in result.sources], *self.told, *evidence]
+            [result.answer, [source.model_dump(mode="json") for source in result.sources], *self.additions, *evidence]
         )
         again = mark in self.verdicts
         if not again:
@@ -203,11 +203,11 @@ class PlanCheck:
 
     def _strange(self, result: AgentResult, ctx: BranchContext[Any]) -> list[str]:
         """Return figures of the answer that neither the user, an agent, a tool nor a program gave."""
-        texts = [self.task, *self.told, *said_before(ctx)]
+        texts = [self.task, *self.additions, *said_before(ctx)]
         for _, answer, _ in results_before(ctx, upto=ctx.last_n + 1):
             texts += [answer.answer, answer.report, *(f"{source.place}\n{source.quote}" for source in answer.sources)]
         if ctx.manifest.checks:
-            texts += [f"{output.asked}\n{output.text}" for output in outputs(ctx)]
+            texts += [f"{output.request}\n{output.text}" for output in outputs(ctx)]
         return missing(result.answer, "\n".join(texts), checks=ctx.manifest.checks)
 
     def _evidence(self, result: AgentResult, ctx: BranchContext[Any], results: Sequence[TeamResult]) -> list[str]:
@@ -224,7 +224,7 @@ class PlanCheck:
             given_out = output_blocks(calls, result.answer, min(room // 2, MOST_OUTPUTS))
             results = [(name, without_distrusted(answer, bad), trust) for name, answer, trust in results]
         room -= sum(len(block.text) for block in given_out)
-        agents = [evidence_block(results, most=room)] if results or ctx.manifest.checks < SORTED else []
+        agents = [evidence_block(results, most=room)] if results or ctx.manifest.checks < SORTING else []
         return [render_block(block) for block in (*agents, *given_out)]
 
     async def _judge(self, result: AgentResult, ctx: BranchContext[Any], evidence: Sequence[str]) -> str:
@@ -232,14 +232,14 @@ class PlanCheck:
         prompt = self.kit.prompts.get("verify")
         values: dict[str, Any] = {
             "task": self.task,
-            "told": list(self.told),
+            "told": list(self.additions),
             "answer": result.answer,
             "cited": render_block(_sources_block(result)),
             "sources": [source.model_dump(mode="json") for source in result.sources],
             "evidence": "\n".join(evidence),
         }
         if "told" not in prompt.variables:
-            values["task"] = "\n".join((self.task, *self.told))
+            values["task"] = "\n".join((self.task, *self.additions))
         # A copy of the prompt, or a run that is pinned to it, may be from before it had one of them.
         request = prompt.render(**{name: value for name, value in values.items() if name in prompt.variables})
         schema = VERDICT if ctx.manifest.checks else _BEFORE
@@ -272,7 +272,7 @@ def is_proven(
 ) -> bool:
     """Return whether an agent finished with sources, or with what a program or a tool of the user's gave it."""
     done = result.status is RunStatus.COMPLETED and bool(result.answer)
-    return done and (bool(result.sources) or computed(result.answer, task, calls, computing))
+    return done and (bool(result.sources) or is_computed(result.answer, task, calls, computing))
 
 
 def evident(result: AgentResult, proven: Sequence[AgentResult]) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentorchestra.agents.citations import SORTED, LookupResult, look_up, name_of, whole_lines
+from agentorchestra.agents.citations import SORTING, LookupResult, look_up, name_of, whole_lines
 from agentorchestra.agents.conversation import conversation
 from agentorchestra.agents.outputs import outputs, unproven
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
@@ -203,7 +203,7 @@ def bare_figures(result: AgentResult, lookup: LookupResult, ctx: BranchContext[A
     `task` is the task, as it became.
     """
     manifest = ctx.manifest
-    if result.status is not RunStatus.COMPLETED or manifest.checks < SORTED:
+    if result.status is not RunStatus.COMPLETED or manifest.checks < SORTING:
         return []
     calls = outputs(ctx)
     seen = any(output.media for output in calls)  # in pictures only a model can look figures up
@@ -211,7 +211,7 @@ def bare_figures(result: AgentResult, lookup: LookupResult, ctx: BranchContext[A
     files, looked_at = (manifest.given, [output for output in calls if output.n]) if turn else (manifest.files, calls)
     if seen or not (files or looked_at or result.sources):
         return []
-    quotes = [*lookup.held.values()]
+    quotes = [*lookup.matches.values()]
     texts = [*task, *said_before(ctx), *(citation.quote for citation in quotes), *whole_lines(quotes, ctx)]
     return unproven(result.answer, texts, calls, checks=manifest.checks)
 
@@ -235,21 +235,21 @@ class SourceCheck:
     look: Callable[[Sequence[Citation], BranchContext[Any]], Awaitable[LookupResult]] = look_up
     task: str = ""
     sent_back: int = field(default=0, init=False)
-    told: bool = field(default=False, init=False)  # whether the agent was told of unknown sources, or figures
+    warning: bool = field(default=False, init=False)  # whether the agent was told of unknown sources, or figures
 
     async def __call__(self, state: State, ctx: BranchContext[Any]) -> State:
         """Return the state; without its result where sources have to be corrected, without those that never hold."""
         if state.result is None or not state.result.sources:
             return state
         lookup = await self.look(state.result.sources, ctx)
-        result = lookup.corrected(state.result)
+        result = lookup.correct(state.result)
         texts = [self.task, *user_additions(state)]
         figures = bare_figures(result, lookup, ctx, texts) if self.task else []
         quotes = [citation for citation in lookup.unknown if citation.quote.strip()]
-        bad = lookup.misquoted or ((quotes or figures) and not self.told)
+        bad = lookup.misquoted or ((quotes or figures) and not self.warning)
         if bad and self.sent_back < MOST_CHECKS and not is_last(state):
             self.sent_back += 1
-            self.told = self.told or bool(quotes or figures)
+            self.warning = self.warning or bool(quotes or figures)
             problem = said_of(self.prompt, misquoted=lookup.misquoted, unfound=quotes, figures=figures)
             return state.model_copy(update={"result": None, "problem": problem})
         return state.model_copy(

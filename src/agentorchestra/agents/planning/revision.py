@@ -53,7 +53,7 @@ class Replacements:
     """An `observe` part: where an agent failed, the planner is told which others fit the same sub-task."""
 
     kit: Kit
-    offered: Sequence[Delegate]
+    delegates: Sequence[Delegate]
     since: int = field(default=0, init=False)  # the number of the first effect that was not looked at yet
 
     async def __call__(self, state: State, ctx: BranchContext[Any]) -> State:
@@ -79,7 +79,7 @@ class Replacements:
 
     async def _substitutes(self, delegation: TeamDelegation, failed_names: set[str], ctx: BranchContext[Any]) -> Any:
         finder = self.kit.finder or Finder(Retriever())
-        substitutes = [delegate for delegate in self.offered if delegate.agent.name not in failed_names]
+        substitutes = [delegate for delegate in self.delegates if delegate.agent.name not in failed_names]
         return await call_own(ctx, _search(finder, substitutes), {"task": delegation.task})
 
 

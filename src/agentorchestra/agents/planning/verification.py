@@ -60,7 +60,7 @@ LONGEST_PAGE = 6_000
 class Doubt:
     text: str = ""  # what the planner is told, "" where nothing is wrong
     messages: tuple[Message, ...] = ()  # what it is shown besides, as material: the words of whoever doubts
-    said: str = ""  # these words, for the report
+    words: str = ""  # these words, for the report
     again: bool = False  # whether the planner was told so before, of the same answer on the same evidence
 
     @classmethod
@@ -77,27 +77,27 @@ class ResultVerifier:
 
     task: str
     kit: Kit
-    offered: Sequence[Delegate]
+    delegates: Sequence[Delegate]
     settings: TeamSettings
     # What the agents that were asked gave back, by their names; these are no findings that confirm others.
-    said: list[tuple[str, AgentResult]] = field(default_factory=list, init=False)
-    known: dict[str, Doubt | None] = field(default_factory=dict, init=False)  # what came of answers, once verified
-    undecided: set[str] = field(default_factory=set, init=False)  # pages that settled nothing: not asked about again
+    replies: list[tuple[str, AgentResult]] = field(default_factory=list, init=False)
+    doubts: dict[str, Doubt | None] = field(default_factory=dict, init=False)  # what came of answers, once verified
+    unclear: set[str] = field(default_factory=set, init=False)  # pages that settled nothing: not asked about again
 
     def is_wanted(self, result: AgentResult, results: Sequence[TeamResult], ctx: BranchContext[Any]) -> bool:
         """Return True if an answer rests on pages that one agent alone found, and no browser showed."""
         if self.settings.verify != "web" or not result.answer.strip():
             return False
-        return any(_page(citation) not in self.undecided for citation in self._alone(result, results, ctx))
+        return any(_page(citation) not in self.unclear for citation in self._alone(result, results, ctx))
 
     async def __call__(
-        self, result: AgentResult, ctx: BranchContext[Any], results: Sequence[TeamResult], *, told: Sequence[str] = ()
+        self, result: AgentResult, ctx: BranchContext[Any], results: Sequence[TeamResult], additions: Sequence[str] = ()
     ) -> Doubt | None:
         """Return what another agent says; None where there is none, or it could not say."""
         mark = result.model_dump_json(include={"answer", "sources"})
-        if mark not in self.known:
-            self.known[mark] = await self._second_opinion(result, ctx, results, told)
-        return self.known[mark]
+        if mark not in self.doubts:
+            self.doubts[mark] = await self._second_opinion(result, ctx, results, additions)
+        return self.doubts[mark]
 
     async def _second_opinion(
         self, result: AgentResult, ctx: BranchContext[Any], results: Sequence[TeamResult], additions: Sequence[str]
@@ -110,10 +110,10 @@ class ResultVerifier:
         if not outcome.ok:
             return None
         reply = AgentResult.model_validate(outcome.value)
-        self.said.append((other.agent.name, reply))
+        self.replies.append((other.agent.name, reply))
         verdict = reply.output if isinstance(reply.output, dict) else {}
         if reply.status is not RunStatus.COMPLETED or verdict.get("verdict") not in (CONFIRM, CONTRADICT):
-            self.undecided.update(map(_page, alone))
+            self.unclear.update(map(_page, alone))
             return None
         if verdict["verdict"] == CONFIRM:
             return Doubt()
@@ -166,18 +166,18 @@ class ResultVerifier:
         return [page for page in pages if _page(page) not in seen_pages and len(self._finders(page, results)) < 2]
 
     def _finders(self, citation: Citation, results: Sequence[TeamResult], *, verifiers: bool = False) -> set[str]:
-        """Return the agents that cite the same page; with `said` also those that did so when asked to verify."""
+        """Return the agents that cite the same page; with `verifiers` also those that did so when asked to verify."""
         page = _page(citation)
-        replies = [reply for _, reply in self.said]
+        replies = [reply for _, reply in self.replies]
         every = [(name, result) for name, result, _ in results if result not in replies]
         return {
             name
-            for name, result in (*every, *(self.said if verifiers else ()))
+            for name, result in (*every, *(self.replies if verifiers else ()))
             if any(_page(other) == page for other in result.sources)
         }
 
     def _other(self, finders: set[str]) -> Delegate | None:
-        delegates = {delegate.agent.name: delegate for delegate in self.offered if delegate.agent.name not in finders}
+        delegates = {delegate.agent.name: delegate for delegate in self.delegates if delegate.agent.name not in finders}
         names = (self.settings.verifier,) if self.settings.verifier else USUAL
         return next((delegates[name] for name in names if name in delegates), None)
 

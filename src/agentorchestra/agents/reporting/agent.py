@@ -18,7 +18,7 @@ from agentorchestra.agents.driver import run_agent
 from agentorchestra.agents.forms import material
 from agentorchestra.agents.planning.evidence import TeamResult, citations, evidence_block, is_last, results_before
 from agentorchestra.agents.reporting.pieces import act_on_report, add_to_report, has_report, without_report
-from agentorchestra.agents.reporting.references import MARK, address_of, make_report, marked, struck_out
+from agentorchestra.agents.reporting.references import MARK, address_of, check_marks, make_report, struck_out
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, text_of
 from agentorchestra.core.effects import Outcome
@@ -38,7 +38,7 @@ MOST_SHOWN = 40_000
 """Characters of the report's items that are shown besides their titles, and of their sources; of long items the
 beginning."""
 
-_QUOTED = 300  # characters of a quote that are shown with its source
+_QUOTE_CHARS = 300  # characters of a quote that are shown with its source
 _MOST_NAMED = 30  # marks that the author is told of
 
 _FILE = re.compile(
@@ -50,25 +50,25 @@ _FILE = re.compile(
 
 @dataclass(frozen=True)
 class _Material:
-    found: Sequence[TeamResult]  # what the agents said that were asked
-    others: Sequence[ReportPiece]  # the items of the report as far as they say more, in `quoted`
+    results: Sequence[TeamResult]  # what the agents said that were asked
+    pieces: Sequence[ReportPiece]  # the items of the report as far as they say more, in `quoted`
     evidence: tuple[Citation, ...]  # every citation of both; the first is E1
     marks: dict[str, int]  # by the report's own names of quotes, `2.1`
 
     def blocks(self) -> tuple[Block, ...]:
-        count = len(citations(self.found))
-        if not self.others and len(self.evidence) == count:
-            return (evidence_block(self.found),)
-        share = MOST_SHOWN // max(1, len(self.others))
+        count = len(citations(self.results))
+        if not self.pieces and len(self.evidence) == count:
+            return (evidence_block(self.results),)
+        share = MOST_SHOWN // max(1, len(self.pieces))
         lines = []
-        for piece in self.others:
+        for piece in self.pieces:
             text = re.sub(r"\[(\d{1,4}(?:\.\d{1,4})?)\]", self._mark, piece.quoted)
             cut = f"\n(cut: {len(text):,} characters)" if len(text) > share else ""
             lines.append(f"{piece.title or 'Item'} (by {piece.by}):\n{text[:share]}{cut}")
         sources = [_source_line(number, cite) for number, cite in enumerate(self.evidence[count:], start=count + 1)]
         texts = [*_fitting(lines, "items", 2 * MOST_SHOWN), *_fitting(sources, "sources", MOST_SHOWN)]
         items = material("\n\n".join(texts), REPORT, "environment")
-        return (evidence_block(self.found), items) if self.found else (items,)
+        return (evidence_block(self.results), items) if self.results else (items,)
 
     def _mark(self, match: re.Match[str]) -> str:
         number = self.marks.get(match[1] if "." in match[1] else f"{match[1]}.1")
@@ -76,7 +76,7 @@ class _Material:
 
 
 def _source_line(number: int, source: Citation) -> str:
-    words = f"{source.quote[:_QUOTED]}…" if len(source.quote) > _QUOTED else source.quote
+    words = f"{source.quote[:_QUOTE_CHARS]}…" if len(source.quote) > _QUOTE_CHARS else source.quote
     return f"[E{number}] {source.source}{f', {source.place}' if source.place else ''}{f': “{words}”' if words else ''}"
 
 
@@ -97,12 +97,12 @@ async def report(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentRes
     caller = ctx.parent
     results = results_before(caller, upto=ctx.decided_n) if caller is not None else []
     material = await _gather(results, ctx)
-    informed = spec.model_copy(update={"context": (*spec.context, *material.blocks())})
+    author_spec = spec.model_copy(update={"context": (*spec.context, *material.blocks())})
     check = MarkCheck(kit.prompts.get(MARKS), material.evidence)
     # Its sources are those of its marks, which code sets.
-    result = await run_agent(without_report(informed), ctx, kit, prompt=NAME, observe=(check,), checked=True)
+    result = await run_agent(without_report(author_spec), ctx, kit, prompt=NAME, observe=(check,), checked=True)
     draft = make_report(result.answer, material.evidence, ctx.manifest.files)
-    text, unknown = marked(result.answer, material.evidence)
+    text, unknown = check_marks(result.answer, material.evidence)
     result = result.model_copy(update={"answer": draft.text, "sources": draft.sources})
     if not has_report(ctx):
         return result.model_copy(update={"report": _lines(result.report, *draft.notes)})
@@ -120,18 +120,18 @@ class MarkCheck:
 
     prompt: Prompt
     evidence: Sequence[Citation]
-    sent: bool = field(default=False, init=False)
+    sent_back: bool = field(default=False, init=False)
 
     async def __call__(self, state: State, ctx: BranchContext[Any]) -> State:
         """Return the state; without its result the first time."""
         result = state.result
-        if result is None or not result.answer or self.sent or is_last(state):
+        if result is None or not result.answer or self.sent_back or is_last(state):
             return state
-        text, unknown = marked(result.answer, self.evidence)
+        text, unknown = check_marks(result.answer, self.evidence)
         bare = bool(self.evidence) and MARK.search(text) is None
         if not unknown and not bare:
             return state
-        self.sent = True
+        self.sent_back = True
         problem = self.prompt.render(unknown=[*unknown][:_MOST_NAMED], bare=bare)
         return state.model_copy(update={"result": None, "problem": problem})
 
@@ -148,7 +148,7 @@ async def _gather(results: Sequence[TeamResult], ctx: BranchContext[Any]) -> _Ma
     answers = _bare("\n".join(result.answer for _, result, _ in results))
     more = [_further(pieces, answers) for pieces in before.pieces if pieces.by != NAME]
     additions = tuple(piece for piece in more if piece.quoted)
-    evidence, marks = numbered(team_citations, before.references, ctx.manifest.files)
+    evidence, marks = number_evidence(team_citations, before.references, ctx.manifest.files)
     return _Material(results, additions, evidence, marks)
 
 
@@ -163,7 +163,7 @@ def _bare(text: str) -> str:
     return re.sub(r"\s+([.,;:!?])", r"\1", squeeze(re.sub(r"\[[E\d.]{1,9}\](?:\([^()\s]*\))?", "", text)))
 
 
-def numbered(
+def number_evidence(
     team_citations: Sequence[Citation], references: Sequence[Listed], files: Sequence[FileRef]
 ) -> tuple[tuple[Citation, ...], dict[str, int]]:
     """Return all evidence, each quote once, and its numbers by the names of a report's quotes (`2.1`)."""
@@ -206,7 +206,7 @@ async def _completed(
     result: AgentResult, text: str, spec: AgentSpec, material: _Material, ctx: BranchContext[Any]
 ) -> tuple[AgentResult, str]:
     """Write the file with the report; where the model wrote none, the items are the answer too."""
-    if not result.answer and not (material.found or material.others):
+    if not result.answer and not (material.results or material.pieces):
         return result, ""
     arguments: dict[str, JsonValue] = {"path": wanted_file(spec, ctx), "text": text}
     if result.answer:

@@ -34,7 +34,7 @@ def make_report(
     text: str, evidence: Sequence[Citation], files: Sequence[FileRef], titles: Mapping[str, str] | None = None
 ) -> ReferencedReport:
     """Number the marks `[E1]` of a text by first use, and add the references; `titles` are by the sources' names."""
-    marked_text, unknown = marked(text, evidence)
+    marked_text, unknown = check_marks(text, evidence)
     numbering = _Numbering(evidence, {ref.name: ref for ref in files})
     body = outside_code(marked_text, lambda part: MARK.sub(numbering.number, part))
     body = deduplicate(body)  # two pieces of evidence from one source behind a claim are one reference
@@ -55,7 +55,7 @@ def struck_out(unknown: Sequence[str]) -> str:
     return f"Struck out, no such evidence: {', '.join(unknown)}."
 
 
-def marked(text: str, evidence: Sequence[Citation]) -> tuple[str, tuple[str, ...]]:
+def check_marks(text: str, evidence: Sequence[Citation]) -> tuple[str, tuple[str, ...]]:
     """Return a text with those marks alone that evidence stands behind, and what was struck out, each once.
 
     A link of the model's own becomes the mark of the evidence from that address, or its words alone.
@@ -97,7 +97,7 @@ class _Numbering:
         citations = self.used[address]
         name = next((titles[cite.source] for cite in citations if titles.get(cite.source)), citations[0].source)
         quotes = "; ".join(_quotation(citation) for citation in citations)
-        link = self._linked(address)
+        link = self._link(address)
         entry = plain(name) if link == NO_ADDRESS else f"[{plain(name)}]({link})"
         return f"{[*self.used].index(address) + 1}. {entry}{': ' + quotes if quotes else ''}"
 
@@ -107,9 +107,9 @@ class _Numbering:
         places = self.used.setdefault(address, [])
         if citation not in places:
             places.append(citation)
-        return f"[{[*self.used].index(address) + 1}]({self._linked(address)})"
+        return f"[{[*self.used].index(address) + 1}]({self._link(address)})"
 
-    def _linked(self, address: str) -> str:
+    def _link(self, address: str) -> str:
         """Return where a mark leads: to the list for a source without an address, such as a calculation."""
         return escape(address) if re.match(r"[a-z][a-z0-9+.-]*:", address) else NO_ADDRESS
 

@@ -55,7 +55,7 @@ class ResearchAllowance:
     def leave(self, subject: str, names: Sequence[str] = ()) -> None:
         self.left_out += [f"{subject}: {name[:_LONGEST_NAME]}" for name in names] or [subject]
 
-    def told(self) -> str:
+    def sentence(self) -> str:
         """Return what was left out, a sentence for the report; "" for nothing."""
         more = len(self.left_out) - _MOST_NAMED
         names_text = "; ".join(self.left_out[:_MOST_NAMED]) + (f"; and {more} more" if more > 0 else "")

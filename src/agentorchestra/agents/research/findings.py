@@ -77,7 +77,7 @@ def pieces_of(outcome: Outcome) -> list[Piece]:
     ]
 
 
-_TOLD = (
+_TOOL_NOTES = (
     (re.compile(r"; (?:kept since|read at|the whole is the artifact|\d+ (?:links|pictures) \(part=)[^;\n]*"), ""),
     (re.compile(r"Read on with part=(['\"])(.*?)\1"), r"It goes on at \2"),
     (re.compile(r"Read on with view_range=\[(\d+), (\d+)\]"), r"It goes on at lines \1-\2"),
@@ -92,7 +92,7 @@ def about(outcome: Outcome) -> tuple[Block, ...]:
     for block in outcome.blocks():
         if isinstance(block, TextBlock) and (block.source is None or not block.source.place):
             text = block.text
-            for pattern, put in _TOLD:
+            for pattern, put in _TOOL_NOTES:
                 text = pattern.sub(put, text)
             blocks.append(block.model_copy(update={"text": text}))
     return tuple(blocks)
@@ -115,7 +115,7 @@ def picture_of(outcome: Outcome, address: str, words: str = "") -> Piece | None:
     return None
 
 
-def shown(pieces: Sequence[Piece], around: Sequence[Block] = ()) -> tuple[Block, ...]:
+def piece_blocks(pieces: Sequence[Piece], around: Sequence[Block] = ()) -> tuple[Block, ...]:
     """Return the pieces for a prompt, numbered, behind what is said of their page."""
     blocks: list[Block] = [*around]
     for number, piece in enumerate(pieces, start=1):
@@ -185,7 +185,7 @@ def brief(text: str, most: int) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
-def ordered(insights: Sequence[Insight], most: int) -> list[Insight]:
+def top_insights(insights: Sequence[Insight], most: int) -> list[Insight]:
     by_mark: dict[str, Insight] = {}
     for insight in sorted(insights, key=lambda insight: -insight.relevance):
         by_mark.setdefault(insight.mark, insight)

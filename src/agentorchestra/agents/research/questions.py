@@ -45,5 +45,5 @@ def report_form(output: dict[str, Any] | None) -> Form:
     return form(("answer", "report"), report=TEXT, answer=output or TEXT)
 
 
-MENDED = form(("paragraphs",), paragraphs=list_of(form(("number", "text"), number=INTEGER, text=TEXT)))
+PARAGRAPHS = form(("paragraphs",), paragraphs=list_of(form(("number", "text"), number=INTEGER, text=TEXT)))
 """Paragraphs of a report anew, with marks."""

@@ -19,13 +19,13 @@ from agentorchestra.agents.research.findings import (
     brief,
     goes_on,
     insights_in,
-    ordered,
     picture_of,
+    piece_blocks,
     pieces_of,
-    shown,
+    top_insights,
 )
 from agentorchestra.agents.research.questions import insights_form
-from agentorchestra.agents.search.queries import NOTHING, Hit, Hits, ResearchQuery
+from agentorchestra.agents.search.queries import NO_RESULTS, Hit, Hits, ResearchQuery
 from agentorchestra.core.content import Block, text_of
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.settings import ResearchSettings
@@ -35,7 +35,7 @@ SEARCH, FETCH, READ, PYTHON = "search", "fetch", "read_file", "python"
 
 _PICTURES = "pictures"
 PICTURES_PER_PAGE = 2  # that a model which sees is shown of a page
-_LISTED = re.compile(r"^- (?P<words>.*): (?P<address>https?://\S+)$", re.MULTILINE)
+_PICTURE_LINE = re.compile(r"^- (?P<words>.*): (?P<address>https?://\S+)$", re.MULTILINE)
 _LONGEST_PART = 60
 _LONGEST_TITLE = 160
 
@@ -64,7 +64,7 @@ class ResearchReader:
     pages: int = 0  # that were read
     titles: dict[str, str] = field(default_factory=dict)  # of these, by their addresses
     notes: list[str] = field(default_factory=list)  # what a reader of the report should know, a sentence each
-    distrusted: list[str] = field(default_factory=list)  # pages that give orders to their readers
+    distrusted_pages: list[str] = field(default_factory=list)  # pages that give orders to their readers
 
     async def search(self, queries: Sequence[ResearchQuery]) -> None:
         """Ask the engines; what became of it stands in the queries."""
@@ -72,14 +72,14 @@ class ResearchReader:
         for query, outcome in zip(queries, outcomes, strict=True):
             value: dict[str, Any] = outcome.value if outcome.ok and isinstance(outcome.value, dict) else {}
             results = [row for row in value.get("results", ()) if isinstance(row, dict)]
-            query.found = tuple(str(result.get("address", "")) for result in results)
+            query.addresses = tuple(str(result.get("address", "")) for result in results)
             failed = value.get("failed")
             query.engines = {name: str(reason) for name, reason in failed.items()} if isinstance(failed, dict) else {}
             if not outcome.ok:
                 query.failed = outcome.error or outcome.status
                 self.notes.append(f"Not searched: {query.query!r}: {query.failed}")
             elif not results:
-                query.failed = NOTHING
+                query.failed = NO_RESULTS
             self.hits.take(query.number, results)
 
     async def read_named(self, addresses: Sequence[str]) -> list[Insight]:
@@ -104,7 +104,7 @@ class ResearchReader:
             read = await self._pieces([hit for hit, _ in places], outcomes, pictures=part == 0)
             # A page is read on where its reader says that what is wanted stands there.
             places = await self._take(read, facts, last=part + 1 == self.limits.parts)
-        return [insight for page in facts.values() for insight in ordered(page, self.limits.insights_per_page)]
+        return [insight for page in facts.values() for insight in top_insights(page, self.limits.insights_per_page)]
 
     def _reading(self, hit: Hit, part: str) -> tuple[str, dict[str, JsonValue]]:
         place: dict[str, JsonValue] = {"part": part} if part else {}
@@ -139,7 +139,7 @@ class ResearchReader:
         pictures = [
             (hit, match["words"], match["address"])
             for hit, outcome in zip(hits, lists, strict=True)
-            for match in [*_LISTED.finditer(text_of(outcome.blocks()))][:PICTURES_PER_PAGE]
+            for match in [*_PICTURE_LINE.finditer(text_of(outcome.blocks()))][:PICTURES_PER_PAGE]
         ]
         if self._no_pictures([hit for hit, _, _ in pictures]):
             return
@@ -185,13 +185,13 @@ class ResearchReader:
         pictures = any(piece.picture is not None for piece in pieces)
         values = {**self.values, "most": self.limits.insights_per_page}
         values |= {"pictures": pictures, "goes_on": on, "again": again}
-        return Inquiry("research_insights", insights_form(goes_on=on), values, shown(pieces, around))
+        return Inquiry("research_insights", insights_form(goes_on=on), values, piece_blocks(pieces, around))
 
     def _orders(self, reply: Mapping[str, Any], hit: Hit, facts: dict[str, list[Insight]]) -> bool:
         """Leave out a page that gives orders to its reader, with all its parts; return whether it does."""
         if reply.get("orders"):
             self.notes.append(f"Left out, since it gives orders to its reader: {hit.address}")
-            self.distrusted.append(hit.address)
+            self.distrusted_pages.append(hit.address)
             facts[hit.address].clear()
         return bool(reply.get("orders"))
 

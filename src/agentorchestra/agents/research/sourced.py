@@ -10,7 +10,7 @@ from agentorchestra.agents.reporting.references import MARK
 
 _ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s")
 _TITLE = re.compile(r"\s*(?:[-*_]{3,}|\*\*[^*\n]+\*\*)\s*")
-_SHOWN = 120
+_BRIEF_CHARS = 120
 
 
 @dataclass(frozen=True)
@@ -22,13 +22,13 @@ class ReportPart:
     leads: bool  # a heading, or a line with a colon at its end: it goes where nothing of what it leads to is left
 
     @property
-    def unsourced(self) -> bool:
+    def lacks_source(self) -> bool:
         return not self.holds and not self.leads
 
     @property
     def brief(self) -> str:
         words = " ".join(self.text.split())
-        return words if len(words) <= _SHOWN else f"{words[: _SHOWN - 1]}…"
+        return words if len(words) <= _BRIEF_CHARS else f"{words[: _BRIEF_CHARS - 1]}…"
 
 
 def parts_of(text: str, most: int) -> list[ReportPart]:
@@ -41,7 +41,7 @@ def parts_of(text: str, most: int) -> list[ReportPart]:
     return parts
 
 
-def joined(parts: Sequence[ReportPart]) -> str:
+def join_parts(parts: Sequence[ReportPart]) -> str:
     """Join the parts with evidence, below what leads to them; no empty lines between items of a list."""
     texts: list[str] = []
     leading: list[str] = []
@@ -53,9 +53,9 @@ def joined(parts: Sequence[ReportPart]) -> str:
             texts += [*leading, part.text]
             leading = []
     text = ""
-    for before, one in zip(["", *texts], texts, strict=False):
-        between = "\n" if _ITEM.match(before) and _ITEM.match(one) else "\n\n"
-        text += f"{between}{one}" if text else one
+    for before, current in zip(["", *texts], texts, strict=False):
+        between = "\n" if _ITEM.match(before) and _ITEM.match(current) else "\n\n"
+        text += f"{between}{current}" if text else current
     return text
 
 

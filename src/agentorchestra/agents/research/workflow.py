@@ -11,11 +11,11 @@ from agentorchestra.agents.forms import Inquiry, Questioner, call_tools, materia
 from agentorchestra.agents.reporting.pieces import add_to_report
 from agentorchestra.agents.reporting.references import make_report
 from agentorchestra.agents.research.allowance import ResearchAllowance
-from agentorchestra.agents.research.findings import Insight, brief, evidence, ordered
-from agentorchestra.agents.research.questions import MENDED, PLAN, check_form, report_form
+from agentorchestra.agents.research.findings import Insight, brief, evidence, top_insights
+from agentorchestra.agents.research.questions import PARAGRAPHS, PLAN, check_form, report_form
 from agentorchestra.agents.research.reader import PYTHON, ResearchReader
-from agentorchestra.agents.research.sourced import ReportPart, joined, parts_of
-from agentorchestra.agents.search.queries import BETTER, NOTHING, Queries, ResearchQuery, query_from
+from agentorchestra.agents.research.sourced import ReportPart, join_parts, parts_of
+from agentorchestra.agents.search.queries import BETTER, NO_RESULTS, Queries, ResearchQuery, query_from
 from agentorchestra.core.settings import ResearchSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.environments.report.marks import evidence_marks
@@ -60,9 +60,9 @@ class Research:
     failed: list[str] = field(default_factory=list)  # calculations without a result
     reasons: list[str] = field(default_factory=list)  # why each of them has none
     complete: bool = False
-    written: Mapping[str, Any] | None = None  # the report and the answer, once the model wrote them
+    report_reply: Mapping[str, Any] | None = None  # the report and the answer, once the model wrote them
     rounds: int = 0
-    calculated: int = 0
+    calculation_count: int = 0
 
     def __post_init__(self) -> None:
         self.queries = Queries(self.limits.depth)
@@ -96,11 +96,11 @@ class Research:
     async def _judge_new(self, insights: Sequence[Insight], queries: Sequence[ResearchQuery]) -> list[ResearchQuery]:
         """Judge what was read; return the queries of the next round, none where no further one begins."""
         before = {insight.mark for insight in self.insights}
-        self.insights = ordered([*self.insights, *insights], self.limits.insights)
+        self.insights = top_insights([*self.insights, *insights], self.limits.insights)
         frontier = await self._check(queries)
         await self._document(before)
         partial: dict[str, Any] = {"steps": self.rounds, "report": self._found_so_far()}
-        self.ctx.partial = partial | {"distrusted": [*self.reading.distrusted]}
+        self.ctx.partial = partial | {"distrusted": [*self.reading.distrusted_pages]}
         if frontier and self._allowance.ends("not searched", [query.query for query in frontier]):
             return []
         if reason := self._limit():
@@ -160,13 +160,13 @@ class Research:
             }
             content = (*self.spec.context, *((evidence(self.insights),) if self.insights else ()))
             reply = await self.questioner.one(Inquiry("research_queries", BETTER, values, content))
-            queries = self.queries.bettered(drafts, (reply or {}).get("queries", ()))
+            queries = self.queries.revise(drafts, (reply or {}).get("queries", ()))
         return self.queries.spread(queries, self.limits.variants) or drafts
 
     def _query_rows(self) -> list[dict[str, Any]]:
         """Return the queries so far, without a server's words on why one failed: these are no part of an order."""
         return [
-            {"query": row.query, "failed": "nobody answered" if row.failed and row.failed != NOTHING else row.failed}
+            {"query": row.query, "failed": "nobody answered" if row.failed and row.failed != NO_RESULTS else row.failed}
             for row in self.queries.asked
         ]
 
@@ -197,7 +197,7 @@ class Research:
         queries = self.queries.follow_ups(follow_ups, self.limits.branches, last)
         is_answered = self.spec.output_schema is None or reply.get("answer") is not None
         if not queries and is_answered and str(reply.get("report") or "").strip():
-            self.written = reply
+            self.report_reply = reply
         return queries
 
     async def _judgement(self, calculations: int, rounds_left: int) -> dict[str, Any] | None:
@@ -226,12 +226,12 @@ class Research:
                 self.reasons.append(f"{subject}: {brief(str(outcome.error), _LONGEST)}")
                 self.reading.notes.append(f"Not calculated: {self.reasons[-1]}")
                 continue
-            self.calculated += 1
+            self.calculation_count += 1
             code = " ".join(str(calculation["code"]).split())[:_LONGEST_CODE]
             result = " ".join(str(outcome.value).split())[:_LONGEST_RESULT]
-            place = f"calculation {self.calculated}"
+            place = f"calculation {self.calculation_count}"
             self.insights.append(Insight(subject, f"{code} gives {result}", PYTHON, place, 1.0, 0, "calculation"))
-        self.insights = ordered(self.insights, self.limits.insights)
+        self.insights = top_insights(self.insights, self.limits.insights)
 
     def _conflicts(self, rows: Sequence[Mapping[str, Any]]) -> list[Conflict]:
         conflicts = []
@@ -256,22 +256,22 @@ class Research:
         await add_to_report(self.ctx, text, title=title, citations=citations, titles=self.reading.titles)
 
     async def _report(self) -> AgentResult:
-        self.insights = ordered(self.insights, self.limits.insights)
+        self.insights = top_insights(self.insights, self.limits.insights)
         self.conflicts = [rest for conflict in self.conflicts if (rest := conflict.among(self.insights)) is not None]
         notes = [*self.reading.notes, *self._dead()]
         if self._allowance.left_out:
-            notes.append(f"{self._allowance.used_up} {self._allowance.told()}")
+            notes.append(f"{self._allowance.used_up} {self._allowance.sentence()}")
         if not self.insights:
             searches = "; ".join(f"{row.query!r}: {row.failed or 'nothing that helps'}" for row in self.queries.asked)
             account = " ".join(["Nothing was found.", *([f"Searched for {searches}."] if searches else []), *notes])
-            left_out = tuple(self.reading.distrusted)
+            left_out = tuple(self.reading.distrusted_pages)
             return AgentResult(status=RunStatus.BLOCKED, report=account, steps=self.rounds, distrusted=left_out)
-        reply = self.written or await self._write()
-        written, struck = await self._mend(str((reply or {}).get("report") or ""))
+        reply = self.report_reply or await self._write()
+        body, struck = await self._mend(str((reply or {}).get("report") or ""))
         notes += [f"Left out, since no finding is named for it: “{sentence}”" for sentence in struck]
-        written = written or self._findings()
+        body = body or self._findings()
         open_ = [] if self.complete else [f"Not found: {gap.rstrip('.')}." for gap in self.missing]
-        whole = "\n\n".join(part for part in (written, self._contradictions(written), *open_) if part)
+        whole = "\n\n".join(part for part in (body, self._contradictions(body), *open_) if part)
         citations = [insight.citation for insight in self.insights]
         report = make_report(whole, citations, self.ctx.manifest.files, self.reading.titles)
         schema = self.spec.output_schema
@@ -286,7 +286,7 @@ class Research:
             report="\n\n".join(part for part in (report.text, *notes, *report.notes) if part),
             sources=report.sources or key or tuple(citations[:1]),
             steps=self.rounds,
-            distrusted=tuple(self.reading.distrusted),
+            distrusted=tuple(self.reading.distrusted_pages),
         )
 
     async def _write(self) -> dict[str, Any] | None:
@@ -312,26 +312,26 @@ class Research:
         """
         count = len(self.insights)
         parts = parts_of(evidence_marks(report, count), count)
-        open_ = [part for part in parts if part.unsourced]
+        open_ = [part for part in parts if part.lacks_source]
         if not open_:
-            return joined(parts), []
+            return join_parts(parts), []
         paragraphs = "\n\n".join(f"{number}. {part.text}" for number, part in enumerate(open_, start=1))
         report_block = material(paragraphs, "report")
         content = (evidence(self.insights), report_block)
-        question = Inquiry("research_marks", MENDED, {"task": self.spec.instruction}, content, beside=True)
+        question = Inquiry("research_marks", PARAGRAPHS, {"task": self.spec.instruction}, content, beside=True)
         reply = await self.questioner.one(question)
         anew = {int(row["number"]): str(row["text"]) for row in (reply or {}).get("paragraphs", ())}
         good_parts: list[ReportPart] = []
         struck: list[str] = []
         for part in parts:
-            if part.unsourced:
+            if part.lacks_source:
                 text = anew.get(open_.index(part) + 1, "")
-                new_parts = [part for part in parts_of(evidence_marks(text, count), count) if not part.unsourced]
+                new_parts = [part for part in parts_of(evidence_marks(text, count), count) if not part.lacks_source]
                 good_parts += new_parts
                 struck += [] if any(part.holds for part in new_parts) else [part.brief]
             else:
                 good_parts.append(part)
-        return joined(good_parts), struck
+        return join_parts(good_parts), struck
 
     def _mark(self, insight: Insight) -> str:
         return f"E{self.insights.index(insight) + 1}"
@@ -384,7 +384,7 @@ def _days(query: ResearchQuery) -> str:
 
 
 def _gave(query: ResearchQuery) -> str:
-    return _one_line(query.failed) if query.failed else f"{len(query.found)} results"
+    return _one_line(query.failed) if query.failed else f"{len(query.addresses)} results"
 
 
 def _reason(query: ResearchQuery) -> str:

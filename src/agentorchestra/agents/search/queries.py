@@ -16,7 +16,7 @@ QUERY: dict[str, dict[str, Any]] = {"query": TEXT, "since": TEXT, "until": TEXT,
 _BETTER = form(("draft", "query"), draft=INTEGER, problems=TEXTS, suggestion=TEXT, **QUERY)
 BETTER = form(("queries",), queries=list_of(_BETTER))  # queries with what was wrong with their drafts, and what helps
 
-NOTHING = "nothing was found"  # why a query failed that was answered
+NO_RESULTS = "nothing was found"  # why a query failed that was answered
 
 _LONGEST = 300
 _RANK = 60  # of reciprocal rank fusion, as `search` merges its engines
@@ -38,7 +38,7 @@ class ResearchQuery:
     draft: str = ""  # as it was before it was looked at again, "" where it is as it was
     problems: tuple[str, ...] = ()
     suggestion: str = ""  # what helps against them
-    found: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
     engines: Mapping[str, str] = field(default_factory=dict)  # those that gave nothing, and why
     failed: str = ""  # why it gave nothing
 
@@ -140,7 +140,7 @@ class Queries:
         ]
         return self.new([*queries, *further])
 
-    def bettered(self, drafts: Sequence[ResearchQuery], rows: Sequence[Mapping[str, Any]]) -> list[ResearchQuery]:
+    def revise(self, drafts: Sequence[ResearchQuery], rows: Sequence[Mapping[str, Any]]) -> list[ResearchQuery]:
         """Return drafts after a second look; one that the model left out stays as it is."""
         better_drafts = [*drafts]
         seen: set[int] = set()

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from agentorchestra.agents.forms import Inquiry, Questioner, call_tools
-from agentorchestra.agents.search.queries import BETTER, NOTHING, Hits, Queries, ResearchQuery, query_from
+from agentorchestra.agents.search.queries import BETTER, NO_RESULTS, Hits, Queries, ResearchQuery, query_from
 from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.errors import ToolError
@@ -91,7 +91,7 @@ class _Searching:
         row_lists = [_rows(outcome) for outcome in outcomes]
         rows = zip(queries, outcomes, row_lists, strict=True)
         ctx.vars[f"{_QUERIES}{ctx.key}"] = [
-            {"query": variant.query, "failed": "" if listing else NOTHING if outcome.ok else "nobody answered"}
+            {"query": variant.query, "failed": "" if listing else NO_RESULTS if outcome.ok else "nobody answered"}
             for variant, outcome, listing in rows
         ]
         if not any(outcome.ok for outcome in outcomes):
@@ -117,7 +117,7 @@ class _Searching:
         if reply is None:
             return [draft], ["No usable reply came on the query; it was searched as it is."]
         pool = Queries(1)
-        (better,) = pool.bettered([draft], reply["queries"])
+        (better,) = pool.revise([draft], reply["queries"])
         notes = []
         if not self.parts.reflect:
             better = replace(draft, variants=better.variants)

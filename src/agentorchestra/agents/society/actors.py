@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
 
-from agentorchestra.agents.agent import GIVEN, Agent, agent_effect
+from agentorchestra.agents.agent import USER_TOOLS, Agent, agent_effect
 from agentorchestra.agents.driver import build_agent
 from agentorchestra.agents.outputs import ended_on
 from agentorchestra.agents.society.toolkit import Send, mail_blocks, message, next_mails
@@ -54,25 +54,25 @@ async def act(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult
         return AgentResult(status=RunStatus.BLOCKED, report=reason)
     steps = agent.drive in (None, act)
     turn = await _conversation(agent, spec, ctx, kit) if steps else _tasks(agent, spec, ctx)
-    unanswered: dict[str, Mail] = {}  # the last message of each who waits for an answer
+    open_mails: dict[str, Mail] = {}  # the last message of each who waits for an answer
     while True:
         mails = (await next_mails(ctx)).mails
         if not mails:
             continue
-        unanswered |= {mail.sender: mail for mail in mails}
+        open_mails |= {mail.sender: mail for mail in mails}
         before = ctx.last_n
         reply = await turn(mails)
         texts = _sent_texts(ctx, before)
         # Who has asked others meanwhile answers when these have.
         words = reply.answer or ("" if texts else reply.beside)
-        for sender, mail in unanswered.items():
+        for sender, mail in open_mails.items():
             # Who leads is told even that there is nothing; others could tell each other so for ever.
             missing = sender not in texts and (words or (not texts and sender == society.leader))
             if missing or (reply.reply and reply.reply not in texts.get(sender, ())):
                 text = _cut(words) or "I have come to no result."
                 await ctx.perform(message(mail.thread, text, [sender], ctx, reply.sources))
-        unanswered = (
-            {} if words or not texts else {name: mail for name, mail in unanswered.items() if name not in texts}
+        open_mails = (
+            {} if words or not texts else {name: mail for name, mail in open_mails.items() if name not in texts}
         )
 
 
@@ -149,7 +149,7 @@ def society_agents() -> tuple[Agent, ...]:
     """Return the planner and the workers of table 3, with their tools by our names."""
     web = ("search", "fetch", "archived_page", "ask_media")
     documents = ("read_file", "search_files", "analyze_file", "ask_media", "transcribe_file", "check_quotes")
-    code = ("python", "bash", "read_file", "check_quotes", GIVEN)
+    code = ("python", "bash", "read_file", "check_quotes", USER_TOOLS)
     return (
         _agent("planner", "Thinks: makes plans, judges results, finds what is wrong with them. It has no tools.", ()),
         _agent("web_agent", "Searches the web, reads pages, and looks at their pictures.", web),

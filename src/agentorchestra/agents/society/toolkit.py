@@ -158,7 +158,7 @@ class WaitForMention:
             note += f"{self.left(ctx.now):,.1f} seconds are left; you can wait again."
         blocks = [*mail_blocks(mails), *([block_from(note, trust=Trust.SYSTEM)] if note else [])]
         # A provider's own words may stand in why an agent was lost.
-        blocks += [block_from(text, trust=Trust.AGENT) for text in wake.lost]
+        blocks += [block_from(text, trust=Trust.AGENT) for text in wake.losses]
         return ToolResult(content=[*blocks], trust=lowest(*(block.trust for block in blocks)))
 
 
@@ -167,7 +167,7 @@ class Heard(NamedTuple):
 
     mails: list[Mail]
     reason: str
-    lost: list[str]
+    losses: list[str]
     working: list[str]
 
 

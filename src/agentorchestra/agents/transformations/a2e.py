@@ -153,7 +153,7 @@ def _a2e(agent: Agent, *, name: str = "", actions: Sequence[ToolSchema] | None =
     Raises:
         TransformationError: for two actions of one name, or one called `state`.
     """
-    moves = tuple(actions) if actions is not None else accepted(agent) or (TELL,)
+    moves = tuple(actions) if actions is not None else moves_of(agent) or (TELL,)
     names = [move.name for move in moves]
     twice = first_twice([*names, "state"])
     if twice is not None or not moves:
@@ -162,7 +162,7 @@ def _a2e(agent: Agent, *, name: str = "", actions: Sequence[ToolSchema] | None =
     return AgentFactory(name or agent.name, agent, moves, rules)
 
 
-def accepted(agent: Agent) -> tuple[ToolSchema, ...]:
+def moves_of(agent: Agent) -> tuple[ToolSchema, ...]:
     """Return the moves that an agent accepts from others: those of the environment it acts for."""
     names: tuple[str, ...] | None = getattr(agent.drive, "accepts", None)
     own = str(getattr(agent.drive, "environment", ""))

@@ -121,6 +121,6 @@ async def judge(
         at_once=at_once,
         **limits,
     )
-    about = {"tip": ref, "verdict": judgement.verdict, "why": judgement.why, "gain": judgement.gain.value}
-    emit_either(as_json, about, judgement.why)
+    about = {"tip": ref, "verdict": judgement.verdict, "why": judgement.reason, "gain": judgement.gain.value}
+    emit_either(as_json, about, judgement.reason)
     return 0

@@ -58,7 +58,7 @@ class Browser(VideoActions, PdfActions, LoginActions, PointerActions, Navigation
     begins_with = frozenset({"act", "look"})
 
     @classmethod
-    def packaged(cls, parts: EnvironmentParts) -> Browser:
+    def from_parts(cls, parts: EnvironmentParts) -> Browser:
         """Return it as a workspace has it."""
         return cls(parts.settings.browser, parts.settings.web)
 
@@ -99,7 +99,7 @@ class Browser(VideoActions, PdfActions, LoginActions, PointerActions, Navigation
         for _ in range(2):
             generation = self.session.shared.generation
             try:
-                page, picture = await self._shown(ctx, await self.current(ctx))
+                page, picture = await self._page_view(ctx, await self.current(ctx))
             except DialogOpened:
                 pass
             except (ToolError, TimeoutError) as exc:
@@ -138,7 +138,7 @@ class Browser(VideoActions, PdfActions, LoginActions, PointerActions, Navigation
             lines.append(f"tab {tab.number}{owner}: {tab.address[:_MOST_ADDRESS]}")
         return lines
 
-    async def _shown(self, ctx: Any, tab: Tab) -> tuple[list[str], tuple[Block, ...]]:
+    async def _page_view(self, ctx: Any, tab: Tab) -> tuple[list[str], tuple[Block, ...]]:
         """Return title and elements of a tab's page, what changed since this agent saw it last, and a picture of it."""
         page = tab.page
         assert page is not None
@@ -150,7 +150,7 @@ class Browser(VideoActions, PdfActions, LoginActions, PointerActions, Navigation
             return ["it is a PDF document, which pdf_viewer reads"], ()
         async with self.session.shared.look():
             limit = self.settings.call_s
-            answer = self._probed(tab)
+            answer = self._fresh_probe(tab)
             view = await self.within(
                 "looking at the page", lambda: look(page, seconds=limit, answer=answer), seconds=_LOOKS * limit
             )
@@ -163,7 +163,7 @@ class Browser(VideoActions, PdfActions, LoginActions, PointerActions, Navigation
         walls = self.walls(page, asks_password=view.asks_password)
         return [f"title: {view.title}", *site, *walls, text, *news], picture
 
-    def _probed(self, tab: Tab) -> Any:
+    def _fresh_probe(self, tab: Tab) -> Any:
         """Return what the probe saw when the last action had settled, once; None if that is a while ago."""
         (when, document, answer), tab.probe = tab.probe or (0.0, 0, None), None
         fresh = asyncio.get_running_loop().time() - when < _FRESH_S and document == tab.documents

@@ -47,7 +47,7 @@ class Computer(DesktopEnvironment):
     name = "computer"
 
     @classmethod
-    def packaged(cls, parts: EnvironmentParts) -> Computer:
+    def from_parts(cls, parts: EnvironmentParts) -> Computer:
         return cls(parts.settings.computer, sandbox=parts.sandbox, limits=parts.limits, network=parts.network)
 
     def check(self) -> None:
@@ -73,7 +73,7 @@ class Computer(DesktopEnvironment):
             width: of the part in pixels; 0 to the right edge.
             height: of the part in pixels; 0 to the lower edge.
         """
-        picture = await self._captured(x, y, width, height)
+        picture = await self._capture(x, y, width, height)
         part = f"the screen from {x}, {y}: {picture.width} x {picture.height} pixels"
         ref, block = await self._keep(ctx, picture, "screenshot.png")
         note = self._text(f"{part}; add {x}, {y} to a place in the picture to point")
@@ -96,7 +96,7 @@ class Computer(DesktopEnvironment):
             width: of the part.
             height: of the part.
         """
-        picture = await self._captured(x, y, width, height)
+        picture = await self._capture(x, y, width, height)
         fits = min(self._settings.width // picture.width, self._settings.height // picture.height)
         times = max(1, min(fits, _MOST_ZOOM))
         ref, block = await self._keep(ctx, picture, "zoom.png", times)
@@ -106,7 +106,7 @@ class Computer(DesktopEnvironment):
         )
         return ToolResult([block, self._text(note)], artifacts=(ref,))
 
-    async def _captured(self, x: int, y: int, width: int, height: int) -> Capture:
+    async def _capture(self, x: int, y: int, width: int, height: int) -> Capture:
         """Return the pixels of a part of the screen, as much of it as there is; 0 for all to the edge."""
         self._inside(x, y)
         if width < 0 or height < 0:

@@ -46,7 +46,7 @@ class FilesEnvironment(FolderEnvironment):
         self._parts = parts
 
     @classmethod
-    def packaged(cls, parts: EnvironmentParts) -> Self:
+    def from_parts(cls, parts: EnvironmentParts) -> Self:
         """With the workspace's settings, which `download` follows."""
         return cls(parts)
 

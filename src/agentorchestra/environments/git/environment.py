@@ -67,7 +67,7 @@ class Git(FolderEnvironment):
         self._remotes = Remotes(self._settings, web or WebClient())
 
     @classmethod
-    def packaged(cls, parts: EnvironmentParts) -> Git:
+    def from_parts(cls, parts: EnvironmentParts) -> Git:
         settings = parts.settings
         return cls(settings.git, sandbox=parts.sandbox, web=WebClient(settings.web), limits=parts.limits)
 
@@ -207,9 +207,9 @@ class Git(FolderEnvironment):
             message: of the merge commit.
             unrelated: also where the two have no commit in common.
         """
-        return await self._merged(await self._git(), repository, revision, message, unrelated=unrelated)
+        return await self._merge(await self._git(), repository, revision, message, unrelated=unrelated)
 
-    async def _merged(
+    async def _merge(
         self, git: GitShell, repository: str, revision: str, message: str = "", *, unrelated: bool = False
     ) -> dict[str, JsonValue]:
         """Merge a commit into the checked-out branch; see `merge`."""
@@ -258,7 +258,7 @@ class Git(FolderEnvironment):
             raise ToolError(f"{place!r} is no empty folder; clone into another one")
         try:
             await git.run(place, "init", "--template=", "--initial-branch=main")
-            history = await self._fetched(git, place, source, branch=branch, depth=depth)
+            history = await self._fetch(git, place, source, branch=branch, depth=depth)
             start = branch or (history.head if history.head in history.branches else next(iter(history.branches), ""))
             if start:
                 await self._check_out_first(git, place, history, start)
@@ -291,7 +291,7 @@ class Git(FolderEnvironment):
         """
         git = await self._git()
         source = await self._remote(ctx, git, repository, remote)
-        history = await self._fetched(git, repository, source, branch=branch, depth=depth)
+        history = await self._fetch(git, repository, source, branch=branch, depth=depth)
         return {"remote": history.name, "new": dict(history.moves)}
 
     @action(tags=_FETCH)
@@ -314,8 +314,8 @@ class Git(FolderEnvironment):
         git = await self._git()
         source = await self._remote(ctx, git, repository, remote)
         name = branch or await self._current(git, repository)
-        history = await self._fetched(git, repository, source, branch=name)
-        return await self._merged(git, repository, f"{history.name}/{name}", unrelated=unrelated)
+        history = await self._fetch(git, repository, source, branch=name)
+        return await self._merge(git, repository, f"{history.name}/{name}", unrelated=unrelated)
 
     @action(tags=_PUSH)
     async def push(
@@ -355,7 +355,7 @@ class Git(FolderEnvironment):
         )
         return {"remote": target.url, **({"pushed": dict(moves)} if moves else {"up_to_date": True})}
 
-    async def _fetched(
+    async def _fetch(
         self, git: GitShell, repository: str, source: Remote, *, branch: str = "", depth: int = 0
     ) -> Fetched:
         most = self._settings.max_pack_mib << 20

@@ -53,7 +53,7 @@ class GitHub(ActionEnvironment):
         self._api = GitHubApi(self._settings, web or WebClient())
 
     @classmethod
-    def packaged(cls, parts: EnvironmentParts) -> GitHub:
+    def from_parts(cls, parts: EnvironmentParts) -> GitHub:
         return cls(parts.settings.github, WebClient(parts.settings.web))
 
     def rules(self) -> str:

@@ -44,7 +44,7 @@ class Report(ReportStorage):
     name = "report"
 
     @classmethod
-    def packaged(cls, parts: EnvironmentParts) -> Self:
+    def from_parts(cls, parts: EnvironmentParts) -> Self:
         return cls(parts.reports)
 
     def rules(self) -> str:
@@ -205,7 +205,7 @@ class Report(ReportStorage):
         blocks = [*done.content] if isinstance(done.content, list) else [self.block(str(done.content))]
         return ToolResult(content=[*blocks, *([self.block(note)] if note else [])], artifacts=done.artifacts)
 
-    def _cited(self, ctx: Any, text: str, citations: list[Cited]) -> ReportItem:
+    def _item(self, ctx: Any, text: str, citations: list[Cited]) -> ReportItem:
         """Return a text as an item with the citations that its marks name. Blocks."""
         references = from_citations(citations, lambda name: self.address_of(ctx, name))
         return ReportItem(id="", content=numbered_marks(text, len(references)), references=references)
@@ -272,7 +272,7 @@ class Report(ReportStorage):
         if report:
             self.refuse_candidates(ctx, "complete a shared report")
         for left in reversed(range(_TURNS)):
-            more = [await asyncio.to_thread(self._cited, ctx, text, citations)] if citations and text.strip() else []
+            more = [await asyncio.to_thread(self._item, ctx, text, citations)] if citations and text.strip() else []
             collection = await self.collection(ctx, report, more)
             body = collection.pieces[-1].content if more else text.strip() or assemble(collection)
             if title and not body.startswith("# "):

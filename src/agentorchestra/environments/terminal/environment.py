@@ -101,7 +101,7 @@ class Terminal(FolderEnvironment):
         self._shell: Shell | None = None
 
     @classmethod
-    def packaged(cls, parts: EnvironmentParts) -> Terminal:
+    def from_parts(cls, parts: EnvironmentParts) -> Terminal:
         """Make it as a workspace has it; SettingsError for a mount that is no folder."""
         entries = parts.settings.terminal.mounts
         mounts = [Mount(Path(entry.folder).expanduser(), entry.inside, entry.writable) for entry in entries]
@@ -274,7 +274,7 @@ class Terminal(FolderEnvironment):
         if result.jobs_lost:
             self._note_gone()
         await self._keep(shell, jobs=result.jobs > 0)
-        lines = [self._shown(result, seconds)]
+        lines = [self._result_text(result, seconds)]
         lines += [f"[job {number} is gone with the shell it ran in: {_short(str(text))}]" for number, text in losses]
         return "\n".join(lines)
 
@@ -403,7 +403,7 @@ class Terminal(FolderEnvironment):
             raise JobError(f"there is no job {job}; the jobs: none")
         return self._shell
 
-    def _shown(self, result: ShellRan, seconds: float) -> str:
+    def _result_text(self, result: ShellRan, seconds: float) -> str:
         lines = []
         if self._sandbox is not None and not self._sandbox.safe:
             lines.append("[run without a sandbox]")

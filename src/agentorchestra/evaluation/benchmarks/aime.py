@@ -44,7 +44,7 @@ def _load(name: str, module: str, place: Hub, columns: tuple[str, ...], data: Pa
 class Aime:
     """The scorer of inspect-evals, asked without a task of its."""
 
-    judged = False
+    needs_judge = False
 
     async def score(self, question: EvalQuestion, answer: EvalAnswer, judge: Judge | None) -> Scored:
         state = SimpleNamespace(output=SimpleNamespace(completion=answer.text))

@@ -128,7 +128,7 @@ class Judged:
     prompt: Callable[[str, str, str], str]  # makes what the judge is asked, of question, true answer and answer
     # reads its reply: `ok`, `wrong`, `missing` (it says that no answer was tried), None where it says none
     verdict: Callable[[str], str | None]
-    judged: bool = True
+    needs_judge: bool = True
 
     async def score(self, question: EvalQuestion, answer: EvalAnswer, judge: Judge | None) -> Scored:
         """Return the score of an answer; EvaluationError without a judge or a true answer."""

@@ -114,7 +114,7 @@ def _write_task(cache: Path, name: str, base: str, task: str) -> Path:
 class Harness:
     """What SWE-bench's harness said of a patch."""
 
-    judged = False
+    needs_judge = False
 
     async def score(self, question: EvalQuestion, answer: EvalAnswer, judge: Judge | None) -> Scored:
         if answer.check is None:

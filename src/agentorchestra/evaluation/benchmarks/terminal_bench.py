@@ -107,7 +107,7 @@ def _instruction(folder: Path) -> str:
 class Tests:
     """What the tests of a task say: their reward, from 0 to 1."""
 
-    judged = False
+    needs_judge = False
 
     async def score(self, question: EvalQuestion, answer: EvalAnswer, judge: Judge | None) -> Scored:
         if answer.check is None:
