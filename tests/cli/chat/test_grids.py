@@ -274,6 +274,7 @@ def test_a_file_that_vanishes_is_a_sentence(chats: ChatFolder) -> None:
     with chats.chat() as chat:
         chat.shows("/help")
         chat.type('READ @"the le')
+        chat.shows("the lease.txt")  # a Tab while they are being looked for only opens the list
         chat.type("\t")
         chat.shows('READ @"the lease.txt')
         (chats.path / "the lease.txt").unlink()
