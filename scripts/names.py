@@ -28,7 +28,7 @@ many mine much neither nobody none nothing one ones others ours several she some
 theirs them themselves there these they this those what whatever where which whichever who whoever whom whose why
 """
 PARTICIPLES = """
-been begun bent bound bought broken brought built caught chosen come dealt drawn driven eaten fallen felt fought found
+been begun bent bought broken brought built caught chosen come dealt drawn driven eaten fallen felt fought found
 forgotten given gone got grown had handed heard held kept known laid lent lost made meant met paid ran risen said sent
 shaken shown shut slept sold sought spent spoken stolen stood stuck taken taught thought thrown told torn understood
 undone unheard unkept unread unsaid unseen unsent untold withdrawn won worn written

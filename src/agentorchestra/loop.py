@@ -207,19 +207,19 @@ class State(BaseModel, frozen=True):
             return self.model_copy(update=update)
         calls = [*zip(decision.tool_calls, decision.calls, results, strict=True)]
         failed = [call.name for call, _, outcome in calls if not outcome.ok]
-        changes = self._appended(decision, calls, failed) | self._counted(decision, calls)
+        changes = self._history_after(decision, calls, failed) | self._counts_after(decision, calls)
         result = self._result(decision, calls, failed)
         if result is None and decision.final:
             result = _best_effort(self, decision, results)
         return self.model_copy(update={**changes, "result": result})
 
-    def _appended(self, decision: Decision, calls: Sequence[_Call], failed: list[str]) -> dict[str, Any]:
+    def _history_after(self, decision: Decision, calls: Sequence[_Call], failed: list[str]) -> dict[str, Any]:
         """Return the history behind a decision, and what it shows."""
         observations = [_blocks(decision, *call, failed) for call in calls]
         messages = [*decision.heard, *([decision.message] if decision.message is not None else [])]
         blocks = [block for message in messages for block in message.content]
         blocks += [block for group in observations for block in group]
-        opened = [name for _, effect, outcome in calls for name in opened_by(effect, outcome)]
+        names = [name for _, effect, outcome in calls for name in opened_by(effect, outcome)]
         return {
             "messages": (*self.messages, *messages, *_messages(decision, calls, observations, failed)),
             "sources": union(self.sources, provenance_of(blocks)),
@@ -229,10 +229,10 @@ class State(BaseModel, frozen=True):
             "overhead": decision.overhead,
             "scale": decision.scale or self.scale,
             "words": bool(decision.words),
-            "opened": tuple(dict.fromkeys((*self.opened, *opened))),
+            "opened": tuple(dict.fromkeys((*self.opened, *names))),
         }
 
-    def _counted(self, decision: Decision, calls: Sequence[_Call]) -> dict[str, Any]:
+    def _counts_after(self, decision: Decision, calls: Sequence[_Call]) -> dict[str, Any]:
         """Return the counts behind a decision: steps, calls that repeat, steps and replies that led nowhere."""
         counts = dict(self.seen_calls)
         tool, repeats = "", 0
@@ -451,7 +451,7 @@ class Rival:
     lessons: tuple[Message, ...] = ()
 
     @property
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         return None in self.results
 
     @property
@@ -494,7 +494,7 @@ async def beam(
         came = [usable for usable in rivals if usable.came]
         if came:
             ranking = [*await choose(came, ctx)]
-            best = ranking[:1] if ranking[0].held else [rival for rival in ranking if not rival.held][:width]
+            best = ranking[:1] if ranking[0].is_held else [rival for rival in ranking if not rival.is_held][:width]
             front = [await _alone(best[0], ctx, parts)] if len(best) == 1 else [_continue(rival) for rival in best]
         else:  # without rivals, too
             front = [_continue(rivals[0])]
@@ -602,7 +602,7 @@ def _one_way(effect: Effect, ctx: BranchContext[Any]) -> bool:
 async def _alone(rival: Rival, ctx: BranchContext[Any], parts: Parts) -> Rival:
     """Go on with the one rival that is kept: its world is the work's, and what was held back is done now."""
     await ctx.adopt(rival.ctx)
-    if rival.held and rival.decision is not None:
+    if rival.is_held and rival.decision is not None:
         places = [index for index, outcome in enumerate(rival.results) if outcome is None]
         done = await ctx.perform_all([rival.decision.calls[index] for index in places])
         late = dict(zip(places, done, strict=True))

@@ -144,8 +144,8 @@ async def test_lists_leave_parts_of_runs_out(store: Store) -> None:
     await store.create_run(part, manifest(parent_run="run_a", fork_seq=1), [completed(0)])
     assert [one.id for one in await store.list_runs()] == ["run_a"]
     assert [one.id for one in await store.list_runs(limit=1)] == ["run_a"]
-    assert [one.id for one in await store.unfinished()] == ["run_a"]
-    assert [one.id for one in await store.unfinished(parts=True)] == [part]
+    assert [one.id for one in await store.unfinished_runs()] == ["run_a"]
+    assert [one.id for one in await store.unfinished_runs(parts=True)] == [part]
     assert [one.run for one in await store.query(LogQuery())] == ["run_a"]
     assert [one.run for one in await store.query(LogQuery(runs=(part,)))] == [part]
     assert {one.id for one in await store.run_states()} == {"run_a", part}
@@ -164,17 +164,17 @@ async def test_the_unfinished_runs_and_who_drives_them(store: Store) -> None:
     await done(store.append("run_c", epoch, [completed(0)], status=RunStatus.RUNNING))
     await done(store.append("run_over", 0, [completed(0)], status=RunStatus.COMPLETED))
 
-    found = await store.unfinished()
+    found = await store.unfinished_runs()
     assert [(one.id, one.status, one.accepted, one.owner, one.held) for one in found] == [
         ("run_c", RunStatus.RUNNING, False, owner(), True),
         ("run_b", RunStatus.CREATED, True, None, False),
         ("run_a", RunStatus.CREATED, False, None, False),
     ]
-    assert [one.id for one in await store.unfinished(limit=2)] == ["run_c", "run_b"]
-    assert [one.id for one in await store.unfinished(status=RunStatus.CREATED)] == ["run_b", "run_a"]
-    assert [one.id for one in await store.unfinished(runs=["run_a", "run_over", "run_x"])] == ["run_a"]
-    assert [one.id for one in await store.unfinished(accepted=True)] == ["run_b"]
-    assert [one.id for one in await store.unfinished(accepted=False, limit=1)] == ["run_c"]
+    assert [one.id for one in await store.unfinished_runs(limit=2)] == ["run_c", "run_b"]
+    assert [one.id for one in await store.unfinished_runs(status=RunStatus.CREATED)] == ["run_b", "run_a"]
+    assert [one.id for one in await store.unfinished_runs(runs=["run_a", "run_over", "run_x"])] == ["run_a"]
+    assert [one.id for one in await store.unfinished_runs(accepted=True)] == ["run_b"]
+    assert [one.id for one in await store.unfinished_runs(accepted=False, limit=1)] == ["run_c"]
     assert await store.count_created() == 1
 
     await store.accept("run_a", TS)
@@ -183,7 +183,7 @@ async def test_the_unfinished_runs_and_who_drives_them(store: Store) -> None:
     (later,) = [await store.get_run("run_b")]
     assert later is not None and later.accepted == second  # the first note stays
     assert await store.claim("run_a", owner(), lease_s=0.0) == 1
-    (run_a,) = [one for one in await store.unfinished() if one.id == "run_a"]
+    (run_a,) = [one for one in await store.unfinished_runs() if one.id == "run_a"]
     assert (run_a.owner, run_a.held, run_a.accepted) == (owner(), False, True)
 
 

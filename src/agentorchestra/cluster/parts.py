@@ -154,7 +154,7 @@ class _Away:
         self._events: list[Event] = []
         self._status = RunStatus.CREATED
 
-    async def ended(self) -> None:
+    async def wait_end(self) -> None:
         run, loop, is_paused, idle = self._run, asyncio.get_running_loop(), False, 0
         begun_by = loop.time() + BEGIN_S
         with self._store.follow(self._name) as news, self._parts.following(run.id):
@@ -188,7 +188,7 @@ class _Away:
         return True
 
     async def _is_idle(self) -> bool:
-        runs = await self._store.unfinished(runs=[self._name], status=RunStatus.RUNNING, parts=True)
+        runs = await self._store.unfinished_runs(runs=[self._name], status=RunStatus.RUNNING, parts=True)
         return any(standing(run) != "driven" for run in runs)
 
     async def _ask(self, body: CancelRequested | PauseRequested) -> None:

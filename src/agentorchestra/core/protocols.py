@@ -268,7 +268,7 @@ class BaseHandler:
 class Sizing(Protocol):
     """A handler whose effects can cost less where less is left: an answer can be shorter."""
 
-    def sized(self, effect: Effect, room: Callable[[Bound], Room]) -> tuple[Effect, Bound, Bound]:
+    def fit(self, effect: Effect, room: Callable[[Bound], Room]) -> tuple[Effect, Bound, Bound]:
         """Fit an effect to what is left; fingerprint and log are made of it as it was asked for.
 
         `room` says what the budgets leave if so much is kept for a last answer of this effect's agent.
@@ -408,7 +408,7 @@ class Store(Protocol):
     async def request(self, key: str) -> tuple[str, str] | None:
         """Return the run that was accepted under a key and the digest of its request; None where there is none."""
 
-    async def unfinished(
+    async def unfinished_runs(
         self,
         *,
         runs: Sequence[str] | None = None,

@@ -154,8 +154,8 @@ class WaitHandler(BaseHandler):
         if seconds is None or seconds > 0:
             waiting = Waiting(str(ctx.key), ctx.branch, actor if mail else "", after, due, seconds, outside)
             reason = await run.mail.wait(waiting)
-        mails = run.mail.unread(actor, after) if mail else []
-        outside_mails = run.mail.unread_told(actor, outside) if outside is not None else []
+        mails = run.mail.inside_mails(actor, after) if mail else []
+        outside_mails = run.mail.outside_mails(actor, outside) if outside is not None else []
         last = mails[-1].seq if mails else after
         if mails:
             ctx.vars[name] = last

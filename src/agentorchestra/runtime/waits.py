@@ -14,7 +14,7 @@ from agentorchestra.core.protocols import Store, UnfinishedRun
 from agentorchestra.core.spec import FINAL, RunStatus
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.runtime.engine import LocalEngine, is_dead
-from agentorchestra.runtime.run import PAUSED, active_seconds, open_questions, wait_for
+from agentorchestra.runtime.run import PAUSE_HINT, active_seconds, open_questions, wait_for
 
 GOES_ON = frozenset({RunStatus.CREATED, RunStatus.RUNNING, RunStatus.WAITING})
 """Statuses of runs that go on by themselves, now or later: only those can be paused."""
@@ -30,7 +30,7 @@ drove it, or was about to, is gone, and it goes on when somebody resumes it. `cr
 """
 
 _AGENTS = (EffectKind.INVOKE_AGENT, EffectKind.SPAWN)
-_SENTENCES = {RunStatus.PAUSED: PAUSED, RunStatus.CANCELLED: "cancelled on request"}
+_SENTENCES = {RunStatus.PAUSED: PAUSE_HINT, RunStatus.CANCELLED: "cancelled on request"}
 
 
 def last_end(events: list[Event]) -> RunEnded | None:

@@ -169,7 +169,7 @@ class RunQueue:
         own = self._ws.engine.owner
         limit: int | None = count + len(self._tasks) + len(self.refused) + _MORE
         while True:
-            runs = await self._ws.store.unfinished(accepted=None if takes_all else True, limit=limit)
+            runs = await self._ws.store.unfinished_runs(accepted=None if takes_all else True, limit=limit)
             ready = [
                 run.id
                 for run in runs

@@ -169,7 +169,7 @@ class MemoryStore(Store):
             run = self._under(key)
             return None if run is None or run.accepted is None else (run.id, run.accepted.digest)
 
-    async def unfinished(
+    async def unfinished_runs(
         self,
         *,
         runs: Sequence[str] | None = None,
@@ -198,7 +198,7 @@ class MemoryStore(Store):
         return [entry for entry in entries if accepted in (None, entry.accepted)][:limit]
 
     async def count_created(self) -> int:
-        return sum(entry.status is RunStatus.CREATED for entry in await self.unfinished(accepted=True))
+        return sum(entry.status is RunStatus.CREATED for entry in await self.unfinished_runs(accepted=True))
 
     async def import_run(self, record: RunRecord, events: Sequence[Event], *, epoch: int) -> None:
         with self._use():

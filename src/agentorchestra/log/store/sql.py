@@ -157,7 +157,7 @@ class SqlStore(Writer, Reader, Watcher, Store):
 
         return await self._read(read)
 
-    async def unfinished(
+    async def unfinished_runs(
         self,
         *,
         runs: Sequence[str] | None = None,
