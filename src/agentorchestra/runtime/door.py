@@ -273,7 +273,7 @@ def _tried_in_vain(branch: Branch, effect: Effect) -> str | None:
     )
 
 
-async def _uncertain(passage: Passage, doubt_seq: int) -> Outcome | None:
+async def _uncertain(passage: Passage, attempt: int) -> Outcome | None:
     """Return the outcome of a `once` effect that was started and never completed; None to execute it again.
 
     Leave to repeat it holds for the attempt in doubt only: one that is lost too is asked about anew.
@@ -283,7 +283,7 @@ async def _uncertain(passage: Passage, doubt_seq: int) -> Outcome | None:
     if choice == "ask":
         question = f"{effect.name} may have happened before the crash. Do it again?"
         details: dict[str, JsonValue] = {"component": effect.component, "arguments": effect.arguments}
-        answer = await ask(passage.branch, passage.key, question, details, passage.base, "uncertain", doubt_seq)
+        answer = await ask(passage.branch, passage.key, question, details, passage.base, "uncertain", attempt)
         choice = "retry" if answer.ok and answer.value is True else "report"
     if choice == "retry":
         return None

@@ -45,9 +45,9 @@ def last_end(events: list[Event]) -> RunEnded | None:
 
 def standing(run: UnfinishedRun) -> Standing:
     """Return how a created or running run stands: whether somebody drives it, will, or does not any more."""
-    if run.owner is not None and run.held and not is_dead(run.owner):
+    if run.owner is not None and run.is_held and not is_dead(run.owner):
         return "driven"
-    if run.accepted:
+    if run.is_accepted:
         return "queued"
     # The process that was about to begin has no lease: what tells that it is gone, tells it of this machine only.
     is_gone = run.status is not RunStatus.CREATED or (run.owner is not None and is_dead(run.owner))

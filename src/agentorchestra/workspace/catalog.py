@@ -249,8 +249,8 @@ class Catalog:
             agents = team(self.agents, run_names, {*self.packaged}, has, leaders=leaders, roster=self._roster)
             names = {name for agent in agents.values() for name in agent.environments} - {*tools}
             names |= {*run_names, *(name for own in of_tools for name in own.environments)}
-            packages = {name: self.packaged[name] for name in sorted(names & {*self.packaged})}
-            self._last = equipment, (agents, {**packages, **self.environments})
+            factories = {name: self.packaged[name] for name in sorted(names & {*self.packaged})}
+            self._last = equipment, (agents, {**factories, **self.environments})
         return self._last[1]
 
     def _led_by(self, equipment: Equipment) -> set[str]:

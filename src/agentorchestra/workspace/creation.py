@@ -382,7 +382,7 @@ class RunCreator:
         begins: TurnState | None = None,
     ) -> None:
         created = new_event(RunCreated(manifest=manifest, begins=begins), ts=manifest.created)
-        await self._parts.store.create_run(run_id, manifest, [created], accepted=acceptance, maker=maker)
+        await self._parts.store.create_run(run_id, manifest, [created], acceptance=acceptance, maker=maker)
 
     async def _equipment_of(self, spec: RunSpec, objects: RunObjects, system: str) -> Equipment:
         """Return what the run is driven with; what its environments need of this machine is there."""

@@ -120,7 +120,7 @@ def _tasks(agent: Agent, spec: AgentSpec, ctx: BranchContext[Any]) -> Turn:
 def _woken(state: State, order: Message) -> State:
     """Return the state of an agent that begins a turn: its steps count from the message that it answers."""
     fresh = State(messages=(*state.messages, order), max_steps=state.max_steps)
-    history = {"head": state.head, "sources": state.sources, "opened": state.opened}
+    history = {"head": state.head, "sources": state.sources, "open_tools": state.open_tools}
     return fresh.model_copy(update=history | {"compactions": state.compactions, "ceiling": state.ceiling})
 
 
