@@ -146,7 +146,7 @@ async def _export_skills(by_kind: dict[str, Any], path: Path) -> list[dict[str, 
     from agentorchestra.tea.registry.skills import skills_of, write_skills
 
     # Together: two kinds may have a component of one name, and each skill a folder of its own.
-    pairs = [pair for server in by_kind.values() for pair in await server.described()]
+    pairs = [pair for server in by_kind.values() for pair in await server.descriptions()]
     names = [folder.name for folder in write_skills(skills_of(pairs), path)]
     of_kind: dict[str, list[str]] = {key: [] for key in by_kind}
     for (config, _), name in zip(pairs, names, strict=True):
