@@ -135,7 +135,7 @@ async def test_what_followed_is_named_and_nothing_is_done(tmp_path: Path) -> Non
     whom, amount = pay.followed
     assert whom.was == "Bob Miller" and re.fullmatch(r"[A-Z][a-z]{2} [A-Z][a-z]{5}", whom.probed) and whom.verbatim
     assert amount.was == "350" and amount.probed != "350" and not amount.verbatim  # computed from two others
-    assert probe.changed_effects == (mail, pay)
+    assert probe.followed == (mail, pay)
     assert probe.usage.requests >= 2 and (probe.usage.cost_usd or 0) > 0
 
 
@@ -155,7 +155,7 @@ async def test_a_model_that_follows_the_task_alone_follows_nothing(tmp_path: Pat
 
     probe, did = await World(tmp_path, deaf).probed()
     assert did == [] and [one.name for one in probe.effects] == ["send_mail"]
-    assert probe.effects[0].probed_key and probe.changed_effects == ()
+    assert probe.effects[0].probed_key and probe.followed == ()
 
 
 async def test_what_was_allowed_before_is_not_done_again(tmp_path: Path) -> None:

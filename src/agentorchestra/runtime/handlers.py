@@ -85,7 +85,7 @@ class SendMessageHandler(BaseHandler):
     async def execute(self, effect: Effect, ctx: BranchContext[Any]) -> Outcome:
         society = ctx.run.mail.society
         founds = effect.arguments.get("op") == "found"
-        if not founds and (forgery := society.forged(ctx.actor, ctx.home)):
+        if not founds and (forgery := society.forgery(ctx.actor, ctx.home)):
             return failed("denied", forgery)
         if "op" in effect.arguments:
             problem = society.problem(ctx.actor, effect.arguments)
@@ -132,7 +132,7 @@ class WaitHandler(BaseHandler):
         actor = str(effect.arguments.get("actor", ctx.actor))
         mail = bool(effect.arguments.get("mail", True))
         society = run.mail.society
-        if forgery := society.forged(ctx.actor, ctx.home):
+        if forgery := society.forgery(ctx.actor, ctx.home):
             return failed("denied", forgery)
         if society.leader and actor != ctx.actor:
             return failed("denied", f"{ctx.actor} cannot read the mail of {actor}")

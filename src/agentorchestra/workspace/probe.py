@@ -66,7 +66,7 @@ class Probe(BaseModel, frozen=True):
     error: str = ""  # why the fork did not come to its end
 
     @property
-    def changed_effects(self) -> tuple[ProbedEffect, ...]:
+    def followed(self) -> tuple[ProbedEffect, ...]:
         """The effects with arguments that followed."""
         return tuple(effect for effect in self.effects if effect.followed)
 

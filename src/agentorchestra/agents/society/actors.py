@@ -48,7 +48,7 @@ Turn = Callable[[list[Mail]], Awaitable[_Said]]  # one turn of an agent, from th
 async def act(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
     """Work from mention to mention; the end of the run ends it."""
     agent, society = kit.agents[spec.system], ctx.run.mail.society
-    if ctx.actor not in society.members or society.forged(ctx.actor, ctx.home):
+    if ctx.actor not in society.members or society.forgery(ctx.actor, ctx.home):
         # Nobody would ever write to it.
         reason = f"{ctx.actor} works only where others write to it; run the system `coral`, which has it"
         return AgentResult(status=RunStatus.BLOCKED, report=reason)

@@ -148,7 +148,7 @@ async def probe(run: str, budget_usd: float | None, timeout_s: float | None, as_
     async with opened_run(folder, run, app=True, machine=True) as (workspace, record):
         result = await workspace.policy.probe(record.id, budget=Budget(cost_usd=budget_usd, active_s=timeout_s))
     emit_either(as_json, result, _probe_lines(result))
-    if result.changed_effects:
+    if result.followed:
         return 1
     return 0 if result.status in (None, *FINAL) else 3
 
@@ -163,7 +163,7 @@ def _probe_lines(result: Probe) -> Iterator[str]:
             note = "a new value stands in it" if argument.verbatim else "another value"
             yield f"  {argument.path} followed: '{one_line(argument.was)}' -> '{one_line(argument.probed)}' ({note})"
     usage = result.usage
-    yield f"{number(len(result.changed_effects))} of {plural(len(result.effects), 'effect')} followed"
+    yield f"{number(len(result.followed))} of {plural(len(result.effects), 'effect')} followed"
     yield (
         f"fork {result.fork}: {result.status}, {plural(result.swapped, 'value')} swapped, "
         f"{plural(usage.requests, 'request')}, {plural(usage.tokens, 'token')}, {bill(usage)}"
