@@ -71,9 +71,9 @@ class Decision(BaseModel, frozen=True):
             without them its words beside the calls are its thinking.
         message: the model's own message, for the history.
         tool_calls: what it asked for; `calls` holds the effect of each, mistakes included.
-        heard: messages that arrived in this step and stay in the history.
+        mail: messages that arrived in this step and stay in the history.
         problem: why there is nothing to execute, said to the model in the next step.
-        limited: the budget refused the decision; the next one must be the answer.
+        shortage: the budget refused the decision; the next one must be the answer.
         overhead: tokens of the request besides the history: tools, what was perceived, the tail.
         scale: the tokens that the provider counted of the request, for each that was estimated; 0 where it did not say.
         overflow: tokens, as estimated, of a prompt that the provider says is longer than its window; else 0.
@@ -81,9 +81,9 @@ class Decision(BaseModel, frozen=True):
         words: a plain reply without a call, where that may be meant as the answer.
         ends: those words are the answer the first time they are said.
         refusal: that the model refused to reply, or its provider withheld the reply; "" for neither.
-        troubled: the reply was withheld, empty or cut: no lack of progress.
+        trouble: the reply was withheld, empty or cut: no lack of progress.
         cut: tokens at which the reply was cut; else 0.
-        dropped: names of arguments that were left out of a call because its tool has none such, by the call's id.
+        extra_names: names of arguments that were left out of a call because its tool has none such, by the call's id.
         finish: the name of the tool that ends the agent's work.
     """
 
@@ -94,9 +94,9 @@ class Decision(BaseModel, frozen=True):
     message: Message | None = None
     tool_calls: tuple[ToolCall, ...] = ()
     calls: tuple[Effect, ...] = ()
-    heard: tuple[Message, ...] = ()
+    mail: tuple[Message, ...] = ()
     problem: str | None = None
-    limited: str | None = None
+    shortage: str | None = None
     overhead: int = 0
     scale: float = 0.0
     overflow: int = 0
@@ -105,9 +105,9 @@ class Decision(BaseModel, frozen=True):
     words: str = ""
     ends: bool = False
     refusal: str = ""
-    troubled: bool = False
+    trouble: bool = False
     cut: int = 0
-    dropped: dict[str, tuple[str, ...]] = {}
+    extra_names: dict[str, tuple[str, ...]] = {}
     finish: str = "done"
 
 
@@ -123,11 +123,11 @@ class State(BaseModel, frozen=True):
         max_steps: decisions allowed; the last one must answer.
         sources: where what was seen so far came from, for policy.
         memory, next_goal: of the last decision.
-        repeated: the call that was repeated and how often; stalls: steps in a row without a successful call.
+        repeated_call: the call that was repeated and how often; stalls: steps in a row without a successful call.
         troubles: replies in a row that held no decision, for another reason than the model's choice.
         cut: tokens at which the last reply was cut; else 0.
         problem: what was wrong with the last decision.
-        limited: why the budget ends the work.
+        shortage: why the budget ends the work.
         result: the answer, once there is one.
         candidate: which of rival proposals this is (beam).
         rewards: of its steps by whoever chose between rivals, 0 to 10 each.
@@ -137,7 +137,7 @@ class State(BaseModel, frozen=True):
         compactions: how often steps were taken out.
         words: the last reply was plain words, and it was said that this calls nothing.
         ceiling: tokens that a prompt may have, once a provider has found one too long; 0 for no such limit.
-        opened: tools that were opened in the course of the work, in that order (tea/retrieval/discovery.py).
+        open_tools: tools that were opened in the course of the work, in that order (tea/retrieval/discovery.py).
     """
 
     messages: tuple[Message, ...]
@@ -153,17 +153,17 @@ class State(BaseModel, frozen=True):
     memory: str = ""
     next_goal: str = ""
     seen_calls: dict[str, int] = {}
-    repeated: str = ""
+    repeated_call: str = ""
     repeats: int = 0
     stalls: int = 0
     troubles: int = 0
     cut: int = 0
     problem: str | None = None
-    limited: str | None = None
+    shortage: str | None = None
     result: AgentResult | None = None
     candidate: str = ""
     rewards: tuple[float, ...] = ()
-    opened: tuple[str, ...] = ()
+    open_tools: tuple[str, ...] = ()
 
     @property
     def steps_at(self) -> int:
@@ -172,19 +172,19 @@ class State(BaseModel, frozen=True):
         return next(places, self.head)
 
     @property
-    def told(self) -> tuple[Message, ...]:
+    def task_messages(self) -> tuple[Message, ...]:
         """Return the messages with the task and what was given with it; of a session those of the last turn."""
         end = self.steps_at
         start = next((place for place in range(end, 1, -1) if not _is_task(self.messages[place - 1])), 1)
         return self.messages[1:end] if end == self.head else self.messages[start:end]
 
     @property
-    def ended(self) -> bool:
+    def is_over(self) -> bool:
         return self.result is not None
 
     @property
     def must_answer(self) -> str:
-        if self.limited:
+        if self.shortage:
             return "budget"
         if self.step >= self.max_steps - 1:
             return "steps"
@@ -197,29 +197,29 @@ class State(BaseModel, frozen=True):
     def add(self, decision: Decision, results: Sequence[Outcome]) -> State:
         if decision.overflow and not decision.final:
             # Counted as a step: a prompt that cannot be made to fit must not be tried for ever.
-            update = {"messages": self.messages + decision.heard, "step": self.step + 1}
+            update = {"messages": self.messages + decision.mail, "step": self.step + 1}
             update |= {"troubles": self.troubles + 1}
             return self.model_copy(update={**update, "ceiling": int(decision.overflow * OVERFLOW_SHARE)})
-        if decision.limited:
-            update = {"limited": decision.limited, "messages": self.messages + decision.heard}
-            if self.limited:  # not even the last answer could be had
+        if decision.shortage:
+            update = {"shortage": decision.shortage, "messages": self.messages + decision.mail}
+            if self.shortage:  # not even the last answer could be had
                 update["result"] = AgentResult(status=RunStatus.PARTIAL, steps=self.step, memory=self.memory)
             return self.model_copy(update=update)
         calls = [*zip(decision.tool_calls, decision.calls, results, strict=True)]
         failed = [call.name for call, _, outcome in calls if not outcome.ok]
-        changes = self._appended(decision, calls, failed) | self._counted(decision, calls)
+        changes = self._history_after(decision, calls, failed) | self._counts_after(decision, calls)
         result = self._result(decision, calls, failed)
         if result is None and decision.final:
             result = _best_effort(self, decision, results)
         return self.model_copy(update={**changes, "result": result})
 
-    def _appended(self, decision: Decision, calls: Sequence[_Call], failed: list[str]) -> dict[str, Any]:
+    def _history_after(self, decision: Decision, calls: Sequence[_Call], failed: list[str]) -> dict[str, Any]:
         """Return the history behind a decision, and what it shows."""
         observations = [_blocks(decision, *call, failed) for call in calls]
-        messages = [*decision.heard, *([decision.message] if decision.message is not None else [])]
+        messages = [*decision.mail, *([decision.message] if decision.message is not None else [])]
         blocks = [block for message in messages for block in message.content]
         blocks += [block for group in observations for block in group]
-        opened = [name for _, effect, outcome in calls for name in opened_by(effect, outcome)]
+        names = [name for _, effect, outcome in calls for name in opened_by(effect, outcome)]
         return {
             "messages": (*self.messages, *messages, *_messages(decision, calls, observations, failed)),
             "sources": union(self.sources, provenance_of(blocks)),
@@ -229,10 +229,10 @@ class State(BaseModel, frozen=True):
             "overhead": decision.overhead,
             "scale": decision.scale or self.scale,
             "words": bool(decision.words),
-            "opened": tuple(dict.fromkeys((*self.opened, *opened))),
+            "open_tools": tuple(dict.fromkeys((*self.open_tools, *names))),
         }
 
-    def _counted(self, decision: Decision, calls: Sequence[_Call]) -> dict[str, Any]:
+    def _counts_after(self, decision: Decision, calls: Sequence[_Call]) -> dict[str, Any]:
         """Return the counts behind a decision: steps, calls that repeat, steps and replies that led nowhere."""
         counts = dict(self.seen_calls)
         tool, repeats = "", 0
@@ -245,10 +245,10 @@ class State(BaseModel, frozen=True):
         return {
             "step": self.step + 1,
             "seen_calls": counts,
-            "repeated": tool if repeats >= REPEATS_NOTED else "",
+            "repeated_call": tool if repeats >= REPEATS_NOTED else "",
             "repeats": repeats,
-            "stalls": 0 if useful else self.stalls + (not decision.troubled),
-            "troubles": self.troubles + 1 if decision.troubled and not useful else 0,
+            "stalls": 0 if useful else self.stalls + (not decision.trouble),
+            "troubles": self.troubles + 1 if decision.trouble and not useful else 0,
             "cut": decision.cut,
         }
 
@@ -309,7 +309,7 @@ def _blocks(
     source = Source(kind=_SOURCE_KINDS.get(effect.kind, "tool"), ref=call.name)
     is_refused = bool(failed) and _finishing(effect, outcome) is not None
     blocks = (_rejection(call.name, failed, source),) if is_refused else outcome.blocks(source)
-    return (*blocks, _left_out(decision.dropped[call.id], source)) if call.id in decision.dropped else blocks
+    return (*blocks, _left_out(decision.extra_names[call.id], source)) if call.id in decision.extra_names else blocks
 
 
 def _messages(
@@ -410,7 +410,7 @@ async def _observe(state: State, ctx: BranchContext[Any], parts: Parts) -> State
 
 async def linear(state: State, ctx: BranchContext[Any], parts: Parts) -> State:
     """Step after step until there is a result; the last allowed step must give it."""
-    while not state.ended:
+    while not state.is_over:
         state = await step(state, ctx, parts)
         ctx.partial = _so_far(state)
     return state
@@ -451,14 +451,14 @@ class Rival:
     lessons: tuple[Message, ...] = ()
 
     @property
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         return None in self.results
 
     @property
     def came(self) -> bool:
         """Return False if its step came to nothing: the budget or the model's provider refused the request."""
         decision = self.decision
-        return decision is None or not (decision.limited or (decision.message is None and not decision.calls))
+        return decision is None or not (decision.shortage or (decision.message is None and not decision.calls))
 
 
 Choose = Callable[[Sequence[Rival], BranchContext[Any]], Awaitable[Sequence[Rival]]]
@@ -488,17 +488,17 @@ async def beam(
     if width < 1 or candidates < 1:
         raise UsageError(f"a beam of width {width} with {candidates} candidates is empty; both must be at least 1")
     front = [Rival(state, ctx, state)]
-    while not all(rival.state.ended for rival in front):
-        going_on = sum(not rival.state.ended for rival in front)
+    while not all(rival.state.is_over for rival in front):
+        going_on = sum(not rival.state.is_over for rival in front)
         rivals = await _round(front, ctx, parts, candidates)
         came = [usable for usable in rivals if usable.came]
         if came:
             ranking = [*await choose(came, ctx)]
-            best = ranking[:1] if ranking[0].held else [rival for rival in ranking if not rival.held][:width]
+            best = ranking[:1] if ranking[0].is_held else [rival for rival in ranking if not rival.is_held][:width]
             front = [await _alone(best[0], ctx, parts)] if len(best) == 1 else [_continue(rival) for rival in best]
         else:  # without rivals, too
             front = [_continue(rivals[0])]
-        if any(rival.decision is not None and rival.decision.limited for rival in rivals):
+        if any(rival.decision is not None and rival.decision.shortage for rival in rivals):
             candidates = max(1, sum(rival.decision is not None for rival in came) // going_on)
         ctx.partial = _so_far(front[0].state)
     await ctx.adopt(front[0].ctx)
@@ -544,11 +544,11 @@ async def _round(front: Sequence[Rival], ctx: BranchContext[Any], parts: Parts, 
     The candidates of a state see the same, so it is looked at once. Where none comes to anything, the best state's step
     is taken as without rivals.
     """
-    going_on = [rival for rival in front if not rival.state.ended]
+    going_on = [rival for rival in front if not rival.state.is_over]
     views = await ctx.rivals([partial(_view, rival.state, rival.ctx, parts) for rival in going_on])
     rows: list[tuple[int, Rival, list[Seen]]] = []
     for parent, view in zip(going_on, views, strict=True):
-        count = 1 if parent.state.limited else candidates  # the last answer is asked for once
+        count = 1 if parent.state.shortage else candidates  # the last answer is asked for once
         branches = parent.ctx.candidates(count) if count > 1 else [parent.ctx]
         for index, branch in enumerate(branches):
             label = f"{index + 1}/{count}" if count > 1 else ""
@@ -557,7 +557,7 @@ async def _round(front: Sequence[Rival], ctx: BranchContext[Any], parts: Parts, 
     # The first candidates of all states come before any second one, so that a short budget cuts them evenly.
     rows.sort(key=lambda row: row[0])
     stepping = await ctx.rivals([partial(_take_step, rival, view, ctx, parts) for _, rival, view in rows])
-    over = [rival for rival in front if rival.state.ended]
+    over = [rival for rival in front if rival.state.is_over]
     if over or any(rival.came or rival.ctx is ctx for rival in stepping):
         return [*over, *stepping]
     best = going_on[0]
@@ -602,7 +602,7 @@ def _one_way(effect: Effect, ctx: BranchContext[Any]) -> bool:
 async def _alone(rival: Rival, ctx: BranchContext[Any], parts: Parts) -> Rival:
     """Go on with the one rival that is kept: its world is the work's, and what was held back is done now."""
     await ctx.adopt(rival.ctx)
-    if rival.held and rival.decision is not None:
+    if rival.is_held and rival.decision is not None:
         places = [index for index, outcome in enumerate(rival.results) if outcome is None]
         done = await ctx.perform_all([rival.decision.calls[index] for index in places])
         late = dict(zip(places, done, strict=True))

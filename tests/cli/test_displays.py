@@ -48,7 +48,7 @@ async def test_what_a_tool_prints_keeps_its_indentation_and_is_folded(
     async with Workspace(tmp_path) as ws:
         run_id = await ws.create("What?", system="react")
         display = PlainDisplay(ws, run_id, steps=0, before=await ws.log.events(run_id))
-        display._said([Notice(kind="progress", run=run_id, key="/1.react#2", text=line) for line in shown])
+        display._show_text([Notice(kind="progress", run=run_id, key="/1.react#2", text=line) for line in shown])
         before = capsys.readouterr().err
         at: dict[str, Any] = {"branch": "/1.react", "n": 2, "span": "/1.react#2"}
         body: dict[str, Any] = {
@@ -58,7 +58,7 @@ async def test_what_a_tool_prints_keeps_its_indentation_and_is_folded(
             "ts": datetime(2027, 1, 31, tzinfo=UTC),
         }
         display._event(Event(seq=9, run=run_id, **at, **body))
-        display._said([])
+        display._show_text([])
     assert before.splitlines() == [
         *("  def f():", "", "          return 1", f"  {'x' * 157}..."),
         *(f"      line {n}" for n in range(4)),

@@ -167,7 +167,7 @@ async def test_every_line_fits(tmp_path: Path, width: int, height: int | None) -
         said = {str(key): "長い文章 and words\n" * 5 for key in view.spans}
         for encoding in ("utf-8", "latin-1"):
             lines = picture(
-                view, now=event.ts + timedelta(seconds=5), width=width, height=height, said=said, encoding=encoding
+                view, now=event.ts + timedelta(seconds=5), width=width, height=height, texts=said, encoding=encoding
             )
             assert height is None or len(lines) <= height
             for line in lines:

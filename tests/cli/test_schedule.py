@@ -206,8 +206,8 @@ def test_missed_time_points_are_counted_up_to_a_limit(monkeypatch: pytest.Monkey
     began = datetime(2026, 1, 1, tzinfo=UTC)
     values = {"name": "a", "cron": "* * * * *", "zone": "UTC", "first": began, "spec": {"task": "Look."}}
     one = schedules.Schedule.model_validate(values)
-    assert schedules.passed(one, began, began + timedelta(minutes=3)) == 3
-    assert schedules.passed(one, began, began + timedelta(days=300)) == 5
+    assert schedules.count_passed(one, began, began + timedelta(minutes=3)) == 3
+    assert schedules.count_passed(one, began, began + timedelta(days=300)) == 5
 
 
 def test_killed_between_the_start_of_a_run_and_its_record(app: Folder) -> None:

@@ -51,7 +51,7 @@ async def test_the_tree_of_agents(tmp_path: Path) -> None:
     assert reader.model == "scripted"
     assert str(reader.key) == "/1.react/6.study#1"
     assert view.status is RunStatus.COMPLETED
-    assert not view.driven
+    assert not view.is_driven
     assert not any(agent.open for agent in view.agents.values())
 
 
@@ -164,7 +164,7 @@ async def test_a_run_that_was_stopped_and_goes_on(tmp_path: Path) -> None:
                 await asyncio.gather(work, return_exceptions=True)
             view = RunView.of(await ws.log.events(run_id))
             assert view.status.value == "cancelled"
-            assert not view.driven
+            assert not view.is_driven
             assert not any(agent.open for agent in view.agents.values())
             assert {agent.status for agent in view.agents.values()} <= {"interrupted", "completed"}
             gate.opened.set()

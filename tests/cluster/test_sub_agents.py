@@ -256,7 +256,7 @@ async def test_a_run_that_is_cancelled_while_nobody_drives_it_takes_its_parts_al
         await site.ws.cancel(run)
         await site.reached(RunStatus.CANCELLED, [run])
         while True:
-            if not await site.ws.store.unfinished(parts=True):
+            if not await site.ws.store.unfinished_runs(parts=True):
                 break
             await asyncio.sleep(0.1)
         model.release.set()

@@ -75,16 +75,16 @@ def test_bodies_written_by_the_short_way_are_what_the_model_writes() -> None:
     outcome: dict[str, Any] = {"value": {"sum": 3.5, "none": None}, "ended_at": "2026-11-21T06:00:00Z"}
     held = Bound(tokens=7, cost_usd=0.25)
     pairs: list[tuple[Body, dict[str, Any]]] = [
-        (EffectStarted(effect=effect, fingerprint="f"), EffectStarted.written(effect, "f", Bound(), 0)),
+        (EffectStarted(effect=effect, fingerprint="f"), EffectStarted.json_of(effect, "f", Bound(), 0)),
         (
             EffectStarted(effect=effect, fingerprint="f", bound=held, batch=3),
-            EffectStarted.written(effect, "f", held, 3),
+            EffectStarted.json_of(effect, "f", held, 3),
         ),
-        (EffectCompleted(outcome=outcome, fingerprint="f"), EffectCompleted.written(outcome, "f", None, 0)),
+        (EffectCompleted(outcome=outcome, fingerprint="f"), EffectCompleted.json_of(outcome, "f", None, 0)),
         (
             EffectCompleted(outcome={}, fingerprint="f", effect=effect, batch=2),
-            EffectCompleted.written({}, "f", effect, 2),
+            EffectCompleted.json_of({}, "f", effect, 2),
         ),
     ]
     for body, written in pairs:
-        assert json.dumps(written) == json.dumps(body.stored())
+        assert json.dumps(written) == json.dumps(body.log_json())

@@ -146,7 +146,7 @@ def test_who_works_no_more_is_refused_with_why() -> None:
 )
 def test_who_somebody_is_goes_by_the_branch(name: str, branch: str, same: bool) -> None:
     society = Society()
-    assert society.forged(name, branch) == ""
+    assert society.forgery(name, branch) == ""
     society.take({"op": "found", "leader": "lead", "members": MEMBERS, "topology": "star"}, "/1.lead")
     said = f"the agent at {branch} is not the {name} that others write to"
-    assert society.forged(name, branch) == ("" if same else said)
+    assert society.forgery(name, branch) == ("" if same else said)

@@ -15,7 +15,7 @@ from agentorchestra.core.clock import stamp_utc
 from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.effects import ArtifactRef, Effect, EffectKind, Outcome
 from agentorchestra.core.events import EffectCompleted, NewEvent, written_event
-from agentorchestra.core.frozen import constructed
+from agentorchestra.core.frozen import construct
 from agentorchestra.core.ids import canonical_json, copy_json, is_flat, is_plain
 from agentorchestra.log.store.rows import body_json
 
@@ -40,12 +40,12 @@ TIMES = (
 )
 def test_a_stored_outcome(failure: dict[str, Any], **rest: Any) -> None:
     outcome = Outcome(**failure, **rest)
-    assert outcome.stored() == outcome.model_dump(mode="json", exclude_defaults=True)
+    assert outcome.log_json() == outcome.model_dump(mode="json", exclude_defaults=True)
 
 
 def test_what_is_stored_is_a_copy() -> None:
     value: dict[str, Any] = {"list": [1]}
-    stored = (outcome := Outcome(value=value)).stored()
+    stored = (outcome := Outcome(value=value)).log_json()
     outcome.value["list"].append(2)  # type: ignore[index, union-attr, call-overload]
     assert stored == {"value": {"list": [1]}}
 
@@ -124,5 +124,5 @@ def test_what_is_worked_out_from_an_effect_is_worked_out_anew_for_its_copy() -> 
     assert other.fingerprint != before
     assert effect == Effect(kind=EffectKind.INVOKE_TOOL, component="a@1.0.0", arguments={"x": 1})
     assert "fingerprint" not in effect.model_dump()
-    same = constructed(Effect, {name: getattr(effect, name) for name in Effect.model_fields})
+    same = construct(Effect, {name: getattr(effect, name) for name in Effect.model_fields})
     assert same == effect

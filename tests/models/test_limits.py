@@ -95,8 +95,8 @@ def handler_of(**profile: Any) -> RequestModelHandler:
     return RequestModelHandler(ModelManager(Settings(), {}, extra={"local": model}))
 
 
-def sized(handler: RequestModelHandler, request: ModelRequest, room: Room) -> tuple[int | None, Bound, Bound]:
-    effect, bound, keep = handler.sized(effect_of(request), lambda usual: room)
+def fit(handler: RequestModelHandler, request: ModelRequest, room: Room) -> tuple[int | None, Bound, Bound]:
+    effect, bound, keep = handler.fit(effect_of(request), lambda usual: room)
     assert effect.request is not None
     assert effect.fingerprint == effect_of(effect.request).fingerprint
     return effect.request.settings.max_tokens, bound, keep
@@ -106,26 +106,26 @@ def test_more_than_usual_is_a_share_of_what_is_free() -> None:
     """Others may be under way beside it: none takes all."""
     handler, request = handler_of(price=Price(input=0, output=10), max_tokens=100_000), asking(user("x"))
     free = Room(tokens=float("inf"), cost_usd=1.0, free_usd=0.8)
-    tokens, bound, keep = sized(handler, request, free)
+    tokens, bound, keep = fit(handler, request, free)
     assert tokens == SHARE * 0.8 / 10e-6 == 20_000
     assert bound.cost_usd == pytest.approx(0.2) and keep.cost_usd == pytest.approx(USUAL * 10e-6)
     # What others hold will be given back: the usual answer waits for it.
-    tokens, bound, _ = sized(handler, request, Room(cost_usd=1.0, free_usd=0.01))
+    tokens, bound, _ = fit(handler, request, Room(cost_usd=1.0, free_usd=0.01))
     assert tokens == USUAL and bound.cost_usd == pytest.approx(USUAL * 10e-6)
     # What is spent will not be.
-    assert sized(handler, request, Room(cost_usd=0.02, free_usd=0.02))[0] == 2_000
-    assert sized(handler, request, Room(cost_usd=0.002, free_usd=0.002))[0] == USUAL, "the door refuses it"
+    assert fit(handler, request, Room(cost_usd=0.02, free_usd=0.02))[0] == 2_000
+    assert fit(handler, request, Room(cost_usd=0.002, free_usd=0.002))[0] == USUAL, "the door refuses it"
 
 
 def test_an_answer_may_need_more_room_than_usual() -> None:
     """One that was cut is asked again with more, and a model that thinks needs room for its thoughts."""
     handler = handler_of(price=Price(input=0, output=10), max_tokens=100_000)
     room = Room(cost_usd=0.3, free_usd=0.3)
-    assert sized(handler, asking(user("x")), room)[0] == 7_500
-    assert sized(handler, asking(user("x"), least_tokens=20_000), room)[0] == 20_000
-    tokens, _, keep = sized(handler, asking(user("x"), thinking_tokens=10_000), room)
+    assert fit(handler, asking(user("x")), room)[0] == 7_500
+    assert fit(handler, asking(user("x"), least_tokens=20_000), room)[0] == 20_000
+    tokens, _, keep = fit(handler, asking(user("x"), thinking_tokens=10_000), room)
     assert tokens == USUAL + 10_000 and keep.cost_usd == pytest.approx(USUAL * 10e-6), "the last one need not think"
-    assert sized(handler, asking(user("x"), thinking_tokens=10_000), Room(cost_usd=0.05, free_usd=0.05))[0] == 5_000
+    assert fit(handler, asking(user("x"), thinking_tokens=10_000), Room(cost_usd=0.05, free_usd=0.05))[0] == 5_000
 
 
 def test_what_budgets_leave_changes_no_fingerprint() -> None:

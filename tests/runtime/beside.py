@@ -76,8 +76,8 @@ class Beside:
         await store.create_run(name, manifest, forked_events(run.id, copied, fork_seq, manifest, outcomes={}, now=now))
         self.listed |= {one.id for one in await store.list_runs()}
         self.listed |= {one.run for one in await store.query(LogQuery())}
-        self.listed |= {one.id for one in await store.unfinished()}
-        assert name in [one.id for one in await store.unfinished(parts=True)]
+        self.listed |= {one.id for one in await store.unfinished_runs()}
+        assert name in [one.id for one in await store.unfinished_runs(parts=True)]
         part = await self.bench.load(name)
         result = await job.drive(part, _top(self.main))
         await store.release(name, part.epoch or 0)

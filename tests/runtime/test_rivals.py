@@ -254,7 +254,7 @@ def asking(asked: list[tuple[int, str]]) -> Decide:
         outcome = await ctx.perform(request(f"{state.step} {state.candidate}", final=final))
         if not outcome.ok:
             limited = outcome.error if outcome.status == "limited" else None
-            return Decision(limited=limited, problem=None if limited else outcome.error, final=final)
+            return Decision(shortage=limited, problem=None if limited else outcome.error, final=final)
         asked.append((state.step, state.memory))
         return said([], state.step, memory=f"{state.memory}{number(state)}", final=final, words="done" if final else "")
 
@@ -357,7 +357,7 @@ async def test_what_was_told_meanwhile_is_heard_once_whatever_becomes_of_the_riv
     async def decide(state: State, view: list[Seen], ctx: BranchContext[Any]) -> Decision:
         outcome = await ctx.perform(request(f"{state.step} {state.candidate}", final=False))
         heard = tuple(Message(role="user", content=one.blocks) for one in view)
-        return said([], state.step, heard=heard) if outcome.ok else Decision(problem=outcome.error, heard=heard)
+        return said([], state.step, mail=heard) if outcome.ok else Decision(problem=outcome.error, mail=heard)
 
     async def main(root: BranchContext[Any]) -> AgentResult | None:
         parts = replace(until(1, decide), perceive=(hear,))
@@ -367,9 +367,9 @@ async def test_what_was_told_meanwhile_is_heard_once_whatever_becomes_of_the_riv
 
 
 async def test_a_run_among_rivals_ends_where_even_its_last_answer_is_not_paid(store: Store) -> None:
-    short = Decision(limited="the budget is spent")
+    short = Decision(shortage="the budget is spent")
     state = State(messages=(), memory="so far").add(short, [])
-    assert state.must_answer == "budget" and not state.ended
+    assert state.must_answer == "budget" and not state.is_over
     ended = state.add(short, []).result
     assert ended is not None and (ended.status, ended.memory) == (RunStatus.PARTIAL, "so far")
 

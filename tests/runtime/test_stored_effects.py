@@ -62,6 +62,6 @@ def test_what_a_process_keeps_of_a_request_is_read_back_whole() -> None:
         request = ModelRequest(model="m", messages=history[:count])
         effect = Effect(kind=EffectKind.REQUEST_MODEL, component="m@1.0.0", request=request, mode=Mode.REPEATABLE)
         stored = codec.encode(effect)
-        kept = codec.kept(stored, effect)
+        kept = codec.lean_body(stored, effect)
         assert "appended" in stored["request"] and "appended" not in kept["request"]  # type: ignore[operator]
         assert codec.decode(kept) == codec.decode(stored) == effect

@@ -126,14 +126,14 @@ async def test_runs_are_listed_newest_first(store: Store) -> None:
 
 
 async def test_a_key_stands_for_one_run(store: Store) -> None:
-    await store.create_run("run_1", manifest(), [created()], accepted=Acceptance(TS, "offer-7", "abc"))
+    await store.create_run("run_1", manifest(), [created()], acceptance=Acceptance(TS, "offer-7", "abc"))
     assert await store.request("offer-7") == ("run_1", "abc")
     assert await store.request("offer-8") is None
     with pytest.raises(RequestKeyError, match="a run under the key 'offer-7' already; send a new request under a new"):
-        await store.create_run("run_2", manifest(), [created()], accepted=Acceptance(TS, "offer-7", "abc"))
+        await store.create_run("run_2", manifest(), [created()], acceptance=Acceptance(TS, "offer-7", "abc"))
     assert await store.get_run("run_2") is None and await store.job("run_2") is None
     for run in ("run_2", "run_3"):  # without a key as many as come
-        await store.create_run(run, manifest(), [created()], accepted=Acceptance(TS))
+        await store.create_run(run, manifest(), [created()], acceptance=Acceptance(TS))
     record = await store.get_run("run_3")
     assert record is not None and record.accepted == TS
 
@@ -144,8 +144,8 @@ async def test_lists_leave_parts_of_runs_out(store: Store) -> None:
     await store.create_run(part, manifest(parent_run="run_a", fork_seq=1), [completed(0)])
     assert [one.id for one in await store.list_runs()] == ["run_a"]
     assert [one.id for one in await store.list_runs(limit=1)] == ["run_a"]
-    assert [one.id for one in await store.unfinished()] == ["run_a"]
-    assert [one.id for one in await store.unfinished(parts=True)] == [part]
+    assert [one.id for one in await store.unfinished_runs()] == ["run_a"]
+    assert [one.id for one in await store.unfinished_runs(parts=True)] == [part]
     assert [one.run for one in await store.query(LogQuery())] == ["run_a"]
     assert [one.run for one in await store.query(LogQuery(runs=(part,)))] == [part]
     assert {one.id for one in await store.run_states()} == {"run_a", part}
@@ -156,7 +156,7 @@ async def test_lists_leave_parts_of_runs_out(store: Store) -> None:
 
 async def test_the_unfinished_runs_and_who_drives_them(store: Store) -> None:
     second = TS + timedelta(seconds=1)
-    await store.create_run("run_b", manifest(created=second), [], accepted=Acceptance(second))
+    await store.create_run("run_b", manifest(created=second), [], acceptance=Acceptance(second))
     for run in ("run_a", "run_c", "run_over"):
         await store.create_run(run, manifest(), [])
     epoch = await store.claim("run_c", owner(), lease_s=LEASE_S)
@@ -164,17 +164,17 @@ async def test_the_unfinished_runs_and_who_drives_them(store: Store) -> None:
     await done(store.append("run_c", epoch, [completed(0)], status=RunStatus.RUNNING))
     await done(store.append("run_over", 0, [completed(0)], status=RunStatus.COMPLETED))
 
-    found = await store.unfinished()
-    assert [(one.id, one.status, one.accepted, one.owner, one.held) for one in found] == [
+    found = await store.unfinished_runs()
+    assert [(one.id, one.status, one.is_accepted, one.owner, one.is_held) for one in found] == [
         ("run_c", RunStatus.RUNNING, False, owner(), True),
         ("run_b", RunStatus.CREATED, True, None, False),
         ("run_a", RunStatus.CREATED, False, None, False),
     ]
-    assert [one.id for one in await store.unfinished(limit=2)] == ["run_c", "run_b"]
-    assert [one.id for one in await store.unfinished(status=RunStatus.CREATED)] == ["run_b", "run_a"]
-    assert [one.id for one in await store.unfinished(runs=["run_a", "run_over", "run_x"])] == ["run_a"]
-    assert [one.id for one in await store.unfinished(accepted=True)] == ["run_b"]
-    assert [one.id for one in await store.unfinished(accepted=False, limit=1)] == ["run_c"]
+    assert [one.id for one in await store.unfinished_runs(limit=2)] == ["run_c", "run_b"]
+    assert [one.id for one in await store.unfinished_runs(status=RunStatus.CREATED)] == ["run_b", "run_a"]
+    assert [one.id for one in await store.unfinished_runs(runs=["run_a", "run_over", "run_x"])] == ["run_a"]
+    assert [one.id for one in await store.unfinished_runs(is_accepted=True)] == ["run_b"]
+    assert [one.id for one in await store.unfinished_runs(is_accepted=False, limit=1)] == ["run_c"]
     assert await store.count_created() == 1
 
     await store.accept("run_a", TS)
@@ -183,8 +183,8 @@ async def test_the_unfinished_runs_and_who_drives_them(store: Store) -> None:
     (later,) = [await store.get_run("run_b")]
     assert later is not None and later.accepted == second  # the first note stays
     assert await store.claim("run_a", owner(), lease_s=0.0) == 1
-    (run_a,) = [one for one in await store.unfinished() if one.id == "run_a"]
-    assert (run_a.owner, run_a.held, run_a.accepted) == (owner(), False, True)
+    (run_a,) = [one for one in await store.unfinished_runs() if one.id == "run_a"]
+    assert (run_a.owner, run_a.is_held, run_a.is_accepted) == (owner(), False, True)
 
 
 # --- append and load ----------------------------------------------------------------------------

@@ -702,11 +702,11 @@ async def test_a_clock_that_is_set_neither_ends_a_lease_nor_makes_it_longer(
     assert await store.claim("run_1", second, lease_s=60) is None
     assert await store.heartbeat({"run_1": 1}, lease_s=60) == set()
     assert await store.claim("run_1", second, lease_s=60) is None
-    assert [one.held for one in await store.unfinished()] == [True]
-    assert [one.driven for one in await store.run_states()] == [True]
+    assert [one.is_held for one in await store.unfinished_runs()] == [True]
+    assert [one.is_driven for one in await store.run_states()] == [True]
     since = since_boot()
     monkeypatch.setattr("agentorchestra.log.store.sqlite.since_boot", lambda: since + 61)
-    assert [one.held for one in await store.unfinished()] == [False]
+    assert [one.is_held for one in await store.unfinished_runs()] == [False]
     assert await store.claim("run_1", second, lease_s=60) == 2
     await store.close()
 

@@ -46,7 +46,7 @@ async def test_how_runs_stand(store: Store) -> None:
     assert fork == ("run_2", RunStatus.CREATED, later, later, "run_1", False)
     assert parent == ("run_1", RunStatus.RUNNING, TS, TS, None, True)
     await store.release("run_1", 1)
-    assert not (await store.run_states())[1].driven
+    assert not (await store.run_states())[1].is_driven
 
 
 @pytest.mark.sampled(2)
@@ -72,7 +72,7 @@ async def test_runs_that_somebody_needs_are_kept(store: Store) -> None:
         await store.create_run(f"run_{name}", manifest(), [])
     fork = manifest(created=TS + timedelta(seconds=1), parent_run="run_parent", fork_seq=0)
     await store.create_run("run_fork", fork, [])
-    await store.create_run("run_queued", manifest(), [], accepted=Acceptance(TS))
+    await store.create_run("run_queued", manifest(), [], acceptance=Acceptance(TS))
     assert await store.claim("run_driven", owner(), lease_s=3600) == 1
     assert await store.claim("run_over", owner(), lease_s=0) == 1
     await done(store.append("run_waiting", 0, [answered()], status=RunStatus.WAITING))

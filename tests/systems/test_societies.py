@@ -73,7 +73,7 @@ async def test_a_society_of_the_settings_file(tmp_path: Path, topology: str, exp
     result, events = await run(ws)
     assert (result.status, result.answer) == (RunStatus.COMPLETED, TOGETHER)
     assert ways(events) == expected
-    async with ws.another() as other:
+    async with ws.copy() as other:
         assert other.catalog.systems["panel"].description == "Knows landings."
 
 

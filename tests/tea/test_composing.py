@@ -59,7 +59,7 @@ def test_a_workspaces_module_is_used_by_the_packaged_prompts(tmp_path: Path) -> 
     own = written(tmp_path / "own", style=STYLE.replace("kind", "stern"))
     mixed = PromptLibrary([packaged], own)
     assert "stern" in mixed.get("main").render(task="", who="")
-    assert mixed.packaged == ()  # each of them is another prompt now
+    assert mixed.builtin == ()  # each of them is another prompt now
     given = PromptLibrary([packaged]).with_texts({"style": mixed.get("style").text})
     assert given.get("main") == mixed.get("main") and given.get("main").modules[0] == "head@1.0.0"
 

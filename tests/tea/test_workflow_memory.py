@@ -224,7 +224,7 @@ async def _best_of_two(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> Ag
     parts = Parts(decide=agent.decide, observe=(memory.observe, *agent.observe))
 
     async def score(state: State, branch: BranchContext[Any]) -> float:
-        return float("QX-4417" in state.messages[-1].text) + float(state.ended)
+        return float("QX-4417" in state.messages[-1].text) + float(state.is_over)
 
     return result_of(await beam(first, ctx, parts, choose=best_by(score), candidates=2))
 

@@ -22,7 +22,7 @@ KEPT = 3
 
 @pytest.fixture(autouse=True)
 def few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(equipment, "ENDED_KEPT", KEPT)
+    monkeypatch.setattr(equipment, "ENDED_MOST", KEPT)
     monkeypatch.setattr(stock, "FOR_ONE_RUN", KEPT)
 
 

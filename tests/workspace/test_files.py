@@ -249,7 +249,7 @@ def test_no_name_is_a_files_and_a_folders() -> None:
 def test_logs_from_before_are_read_and_replayed_alike() -> None:
     assert RunEnded.model_validate({"status": "completed", "active_s": 1}).files == ()
     assert ArtifactRef.model_validate({"name": "a", "sha256": "0", "size": 1}).made_for == ""
-    stored = AgentResult(artifacts=(ref("a", "0", made_for="run"),)).stored()
+    stored = AgentResult(artifacts=(ref("a", "0", made_for="run"),)).log_json()
     # The value of a sub-agent's effect, which a replay compares.
     assert stored["artifacts"] == [
         {"name": "a", "sha256": "0" * 64, "size": 1, "media_type": "application/octet-stream"}

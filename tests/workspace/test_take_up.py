@@ -39,8 +39,8 @@ async def test_a_run_is_created_here_and_driven_there(tmp_path: Path) -> None:
         run = await ws.create("6 * 7?", accepted=Acceptance(NOW, "answer", "abc"))
         record = await ws.store.get_run(run)
         assert record is not None and (record.status, record.accepted) == (RunStatus.CREATED, NOW)
-        assert await ws.runs.accepted(Acceptance(NOW, "answer", "abc")) == run
-        assert await ws.runs.accepted(Acceptance(NOW, "other", "abc")) is None
+        assert await ws.runs.accepted_run(Acceptance(NOW, "answer", "abc")) == run
+        assert await ws.runs.accepted_run(Acceptance(NOW, "other", "abc")) is None
         # The same request again is the same run, another one under its key is refused.
         assert await ws.create("6 * 7?", accepted=Acceptance(NOW, "answer", "abc")) == run
         with pytest.raises(RequestKeyError, match=f"'answer' was used for another request, which became run {run}"):

@@ -12,7 +12,7 @@ import pytest
 from agentorchestra import RunContext, Settings, Workspace, tool
 from agentorchestra.core.errors import KeyStoreError, SettingsError
 from agentorchestra.testing import ScriptedModel, call
-from agentorchestra.workspace.settings_file import edited
+from agentorchestra.workspace.settings_file import edit_text
 from agentorchestra.workspace.variables import Variables, keep_in_file, keep_in_keyring
 from tests.support.keyrings import FILE_VARIABLE, FileKeyring, system_keyring
 
@@ -127,7 +127,7 @@ def test_only_the_lines_concerned_change() -> None:
         ("models", "local", "price"): {"input": 0, "output": 0},
     }
     assert (
-        edited(FILE, changes)
+        edit_text(FILE, changes)
         == """\
 keyring = ["A_KEY"]
 # of mine
@@ -146,8 +146,8 @@ model = "openai:x"
 price = { input = 0, output = 0 }
 """
     )
-    assert edited('model = "a#b"#c\n', {("model",): "local"}) == 'model = "local"#c\n'
-    assert edited(FILE.replace("\n", "\r\n"), {("model",): "local"}) == FILE.replace("\n", "\r\n").replace(
+    assert edit_text('model = "a#b"#c\n', {("model",): "local"}) == 'model = "local"#c\n'
+    assert edit_text(FILE.replace("\n", "\r\n"), {("model",): "local"}) == FILE.replace("\n", "\r\n").replace(
         'model = "big"', 'model = "local"'
     )
 
@@ -165,5 +165,5 @@ price = { input = 0, output = 0 }
 def test_a_file_that_no_program_should_change_is_left_and_the_line_is_named(text: str) -> None:
     changes = {("model",): "z", ("models", "local", "model"): "openai:x"}
     with pytest.raises(SettingsError, match=r'left as it is.*write into it: model = "z"; models\.local\.model = '):
-        edited(text, changes)
+        edit_text(text, changes)
     assert tomllib.loads(text)

@@ -66,7 +66,7 @@ class Compaction:
         room = int((self.window - self.reply) / (state.scale if ctx.manifest.checks >= PAGES_ONCE else 1))
         prompt = min(room, state.ceiling or room)
         room = prompt - state.overhead
-        if state.ended or (estimate_messages_tokens(state.messages) <= room * FULL and not is_summary):
+        if state.is_over or (estimate_messages_tokens(state.messages) <= room * FULL and not is_summary):
             return state
         head, rest = state.messages[: state.head], state.messages[state.head :]
         words, summary, steps = _split(rest)

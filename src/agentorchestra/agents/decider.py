@@ -85,7 +85,7 @@ class ModelDecider:
         blocks = [block for seen in view if not seen.keep for block in seen.blocks]
         tail = TextBlock(text=self.tail(state, view), source=Source(kind="prompt"), trust=Trust.SYSTEM)
         messages = (*state.messages, *lasting, Message(role="user", content=(*blocks, tail)))
-        schemas = self.tools.schemas(state.opened)
+        schemas = self.tools.schemas(state.open_tools)
         settings = self.settings
         if final and self.keeps_tools:  # the front of the prompt stays as it is, for the provider's cache
             settings = (
@@ -116,11 +116,11 @@ class ModelDecider:
             )
         )
         if outcome.status == "limited":
-            return Decision(limited=outcome.error, heard=lasting)
+            return Decision(shortage=outcome.error, mail=lasting)
         if not outcome.ok:
             too_long = outcome.error_type == ModelContextError.__name__
             overflow = estimate_input_tokens(request) if too_long else 0
-            return Decision(problem=outcome.error, heard=lasting, final=final, overflow=overflow, finish=self.finish)
+            return Decision(problem=outcome.error, mail=lasting, final=final, overflow=overflow, finish=self.finish)
         decision = self._interpret(state, outcome, ctx, provenance, lasting, final)
         if not any(call.name == self.finish for call in decision.tool_calls) and not (decision.ends and decision.words):
             ctx.no_answer()
@@ -140,7 +140,7 @@ class ModelDecider:
     ) -> Decision:
         response = outcome.response
         former = ctx.manifest.checks < READ_WHOLE
-        schemas = self.tools.schemas(state.opened)
+        schemas = self.tools.schemas(state.open_tools)
         reply = read_reply(response, schemas, native=self.native, finish=self.finish, former=former)
         fields, calls, problem = self.read(reply, response, state, final=final)
         effects = []
@@ -149,7 +149,7 @@ class ModelDecider:
         is_cut = reply.incomplete and bool(calls) and last == reply.calls[-1].arguments
         cut = self.cut_at(response) if is_cut or not calls or (former and isinstance(last, str)) else 0
         for index, call in enumerate(calls):
-            effect = self.effect(call, ctx, provenance, final=final, open_names=state.opened)
+            effect = self.effect(call, ctx, provenance, final=final, open_names=state.open_tools)
             is_unread = is_cut and call is calls[-1]
             if effect.invalid is not None and not is_unread:
                 effect, missing = self._mend(call, effect, ctx, provenance, state, final=final)
@@ -166,7 +166,7 @@ class ModelDecider:
             effects.append(effect)
         thoughts = fields or {}
         plain = self.plain and not calls and response.finish_reason == "stop" and self.is_prose(reply, fields)
-        finish = next((schema for schema in self.tools.schemas(state.opened) if schema.name == self.finish), None)
+        finish = next((schema for schema in self.tools.schemas(state.open_tools) if schema.name == self.finish), None)
         leftover = ""
         if plain and self.text_ends:
             leftover = ("" if former else reply.problem) or open_work(state, ctx, finish)
@@ -186,16 +186,16 @@ class ModelDecider:
             message=message if message.content or message.tool_calls else None,
             tool_calls=calls,
             calls=tuple(effects),
-            heard=messages,
+            mail=messages,
             problem=leftover or problem,
             final=final,
             native=self.native,
             words=answer_of(words, ctx) if plain else "",
             ends=self.text_ends and not leftover,
             refusal=refusal_of(response, ctx),
-            troubled=bool(cut) or (not calls and (response.finish_reason == "content_filter" or not words.strip())),
+            trouble=bool(cut) or (not calls and (response.finish_reason == "content_filter" or not words.strip())),
             cut=cut,
-            dropped=left_out,
+            extra_names=left_out,
             finish=self.finish,
         )
 
@@ -223,7 +223,7 @@ class ModelDecider:
         final: bool,
     ) -> tuple[Effect, tuple[str, ...]]:
         """Return the effect of a call whose arguments do not fit, as it was plainly meant, and what it leaves out."""
-        schema = next((schema for schema in self.tools.schemas(state.opened) if schema.name == call.name), None)
+        schema = next((schema for schema in self.tools.schemas(state.open_tools) if schema.name == call.name), None)
         former = ctx.manifest.checks < READ_WHOLE
         arguments = repair(call.arguments, schema.parameters, former=former) if schema is not None else None
         if schema is None or arguments is None:
@@ -232,7 +232,7 @@ class ModelDecider:
         for names in ((), extra) if extra else ((),):
             rest = {name: value for name, value in arguments.items() if name not in names}
             again = call.model_copy(update={"arguments": rest})
-            attempt = self.effect(again, ctx, provenance, final=final, open_names=state.opened)
+            attempt = self.effect(again, ctx, provenance, final=final, open_names=state.open_tools)
             if attempt.invalid is None and (not names or harmless(attempt)):
                 return attempt, names
         return effect, ()
@@ -270,7 +270,7 @@ class ModelDecider:
         if reply.calls:
             return _unique(reply.calls, state.step), reply.problem or None
         fields = reply.fields
-        names = ", ".join(schema.name for schema in self.tools.schemas(state.opened))
+        names = ", ".join(schema.name for schema in self.tools.schemas(state.open_tools))
         ways = f"call at least one of: {names}. To finish, call {self.finish} with the answer"
         if reply.problem:
             return (), reply.problem

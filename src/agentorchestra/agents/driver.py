@@ -113,14 +113,14 @@ async def build_agent(
         messages=(system_message(system), Message(role="user", content=messages)),
         max_steps=spec.max_steps,
         sources=sources,
-        opened=open_names,
+        open_tools=open_names,
     )
     if before and begins is not None:
         state = state.model_copy(
             update={
                 "messages": (*state.messages[:1], *before, *turn_messages(messages[0], messages[1:])),
                 "sources": union(begins.sources, sources),
-                "opened": tuple(dict.fromkeys((*begins.opened, *open_names))),
+                "open_tools": tuple(dict.fromkeys((*begins.opened, *open_names))),
                 "overhead": estimate_input_tokens(ModelRequest(model=model, messages=(), tools=schemas)),
             }
         )
@@ -261,7 +261,7 @@ async def run_workflow(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit, drive
 def result_of(state: State) -> AgentResult:
     """Return the result of an ended state; work that the budget ended says so in its status."""
     result = state.result or AgentResult(status=RunStatus.PARTIAL, steps=state.step, memory=state.memory)
-    if state.limited:
-        update = {"status": limit_status(state.limited), "report": result.report or state.limited}
+    if state.shortage:
+        update = {"status": limit_status(state.shortage), "report": result.report or state.shortage}
         return result.model_copy(update=update)
     return result

@@ -62,7 +62,7 @@ class AgentHandler(BaseHandler):
             return failed("limited", str(exc), value=ctx.partial, trust=Trust.UNTRUSTED)
         # An answer is trusted no further than what the agent saw, or content from outside would be laundered by it.
         return Outcome(
-            value=result.stored(),
+            value=result.log_json(),
             trust=lowest(Trust.AGENT, ctx.seen_trust),
             usage=agent_state(ctx).usage,
             artifacts=result.artifacts,

@@ -54,8 +54,8 @@ class ToolReceiver:
 
     async def observe(self, state: State, ctx: BranchContext[Any]) -> State:
         """Return the state, with what came of the last calls open."""
-        new = [name for name in self._deliveries(ctx) if name not in state.opened and name not in self.known_names]
-        if state.ended or not new:
+        new = [name for name in self._deliveries(ctx) if name not in state.open_tools and name not in self.known_names]
+        if state.is_over or not new:
             return state
         self.known_names.update(new)
         self._allow(ctx, [name for name in new if self._take(name, ctx)])
@@ -70,7 +70,7 @@ class ToolReceiver:
                 source = Source(kind="tool", ref=name)
                 blocks.append(TextBlock(text=functions.text(python_name(name)), source=source, trust=Trust.UNTRUSTED))
         messages = (*state.messages, Message(role="user", content=tuple(blocks)))
-        return state.model_copy(update={"messages": messages, "opened": (*state.opened, *fitting)})
+        return state.model_copy(update={"messages": messages, "open_tools": (*state.open_tools, *fitting)})
 
     def _deliveries(self, ctx: BranchContext[Any]) -> Iterator[str]:
         for key in sorted(name for name in ctx.vars if name.startswith(DELIVERY)):

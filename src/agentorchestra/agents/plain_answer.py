@@ -71,7 +71,7 @@ def read_by(state: State, ctx: BranchContext[Any]) -> list[str]:
     What an agent says that it asked is not among them: that agent gave its own sources.
     """
     by_turn = ctx.manifest.checks >= TURN
-    turn = [block for message in (*state.told, *state.messages[state.steps_at :]) for block in message.content]
+    turn = [block for message in (*state.task_messages, *state.messages[state.steps_at :]) for block in message.content]
     sources = provenance_of(turn) if by_turn and begun_with(ctx) is not None else state.sources
     own = Provenance(kind="agent", ref=ctx.actor, trust=Trust.UNTRUSTED)  # its answers of earlier turns
     suspects = [source for source in sources if source.trust is Trust.UNTRUSTED and source not in (FILE_NAMES, own)]

@@ -149,14 +149,14 @@ def tail_text(
             max_steps=state.max_steps,
             memory=state.memory if ctx.manifest.reasoning == "fields" else "",
             todo=render_todo(ctx.vars),
-            repeated=state.repeated,
+            repeated=state.repeated_call,
             repeats=state.repeats,
             stalls=state.stalls if state.stalls >= STALLS_NOTED else 0,
             problem=state.problem or "",
             must_answer=state.must_answer,
             candidate=state.candidate,
         )
-        schemas = () if opened_prompt is None or state.must_answer else tools.open_schemas(state.opened)
+        schemas = () if opened_prompt is None or state.must_answer else tools.open_schemas(state.open_tools)
         if opened_prompt is None or not schemas:
             return text
         # In every step anew: what is said only once may be taken out of a long history.

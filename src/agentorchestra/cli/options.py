@@ -201,7 +201,7 @@ unsafe_option = click.option(
 
 
 def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-    """Keep a value for `opened`, through which it acts."""
+    """Keep a value for `opening`, through which it acts."""
     ctx.meta[f"agentorchestra.{param.name}"] = value
 
 
@@ -214,7 +214,7 @@ mcp_option = click.option(
     callback=_keep,
     help="A file of MCP servers whose tools may be used; may be repeated.  [default: from the settings]",
 )
-"""`--mcp FILE`; `opened` gives the files to the workspace."""
+"""`--mcp FILE`; `opening` gives the files to the workspace."""
 
 
 preset_option = click.option(
@@ -225,7 +225,7 @@ preset_option = click.option(
     callback=_keep,
     help="The limits of a paper under the settings (`presets list`), or none.  [default: from the settings]",
 )
-"""`--preset NAME`; `opened` gives it to the workspace."""
+"""`--preset NAME`; `opening` gives it to the workspace."""
 
 
 workspace_options = together(preset_option, mcp_option, workspace_option)
@@ -354,13 +354,13 @@ def _runs_that_begin(ctx: click.Context, param: click.Parameter, incomplete: str
     """Return `last` and the ids of runs that begin so, for a shell; what cannot be read has none."""
     import asyncio
 
-    from agentorchestra.cli.workspaces import LAST, exists, opened
+    from agentorchestra.cli.workspaces import LAST, exists, opening
     from agentorchestra.workspace import DEFAULT_FOLDER
 
     folder = Path(ctx.params.get("folder") or os.environ.get(WORKSPACE_VARIABLE) or DEFAULT_FOLDER)
 
     async def ids() -> list[str]:
-        async with opened(folder, app=False) as workspace:
+        async with opening(folder, app=False) as workspace:
             return await workspace.store.run_ids()
 
     try:

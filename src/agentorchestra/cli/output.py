@@ -226,7 +226,7 @@ def print_result(
     *,
     as_json: bool,
     verdict: TaskVerdict | None = None,
-    handed: HandedOver | None = None,
+    delivery: HandedOver | None = None,
     quiet: bool = False,
 ) -> int:
     """Print the answer on stdout, what goes with it and what to do next on stderr; the exit code.
@@ -237,7 +237,7 @@ def print_result(
     from agentorchestra.core.spec import FINAL, RunStatus, exit_code
 
     if as_json:
-        outcome = None if handed is None else handed.applied
+        outcome = None if delivery is None else delivery.applied
         emit_json(as_plain(result, verdict) | ({} if outcome is None else {"applied": outcome}))
     else:
         answer = result.answer_text or (result.report if result.status in FINAL else "")  # of a debate its conclusion
@@ -260,11 +260,11 @@ def print_result(
             say(clean(verdict.output.rstrip()))
         say(verdict_line(verdict))
     code = exit_code(result.status) if verdict is None else int(not verdict.solved)
-    if handed is None:
+    if delivery is None:
         return code
-    for line in (*handed.problems, *(() if as_json or quiet else handed.lines)):
+    for line in (*delivery.problems, *(() if as_json or quiet else delivery.lines)):
         say(line)
-    return code or int(handed.failed)
+    return code or int(delivery.failed)
 
 
 def readable_answer(result: RunResult) -> str:

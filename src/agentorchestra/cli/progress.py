@@ -80,7 +80,7 @@ class Progress:
         if kind in OF_AGENTS:
             arguments = effect.get("arguments", {})
             effect = {**effect, "arguments": {**arguments, "name": self._label(event, str(arguments.get("name", "")))}}
-        return f"  {describe(effect, called=self._calls.get(EffectKey(event.branch, event.n or 0), ''))}{by}"
+        return f"  {describe(effect, call_name=self._calls.get(EffectKey(event.branch, event.n or 0), ''))}{by}"
 
     def _label(self, event: Event, name: str) -> str:
         """Return what an agent is called here: a second one of a name has a number, as both may work at once."""
@@ -121,8 +121,8 @@ class Progress:
         return "\n".join(lines) or None
 
 
-def describe(effect: dict[str, Any], width: int = 120, *, called: str = "") -> str:
-    """Return an effect's stored form in a few words: what it does, and with what; `called` by its model."""
+def describe(effect: dict[str, Any], width: int = 120, *, call_name: str = "") -> str:
+    """Return an effect's stored form in a few words: what it does, and with what; `call_name` by its model."""
     kind = EffectKind(effect["kind"])
     name = str(effect.get("component", "")).rpartition("@")[0] or str(effect.get("component", ""))
     arguments = effect.get("arguments", {})
@@ -138,8 +138,8 @@ def describe(effect: dict[str, Any], width: int = 120, *, called: str = "") -> s
         case EffectKind.INVOKE_ACTION if effect.get("purpose") == "code":  # inside a call that shows the code
             return f"runs in {name}"
         case EffectKind.INVOKE_ACTION:
-            called = called or called_as(kind, name, arguments)
-            return one_line(call_text(called, arguments.get("arguments") or {}), width)
+            call_name = call_name or called_as(kind, name, arguments)
+            return one_line(call_text(call_name, arguments.get("arguments") or {}), width)
         case EffectKind.RUN_CODE if name != "program":  # inside a call that shows the code
             return f"goes on in {name}" if arguments.get("part") else f"runs in {name}"
         case EffectKind.RUN_CODE if isinstance(arguments.get("code"), str):

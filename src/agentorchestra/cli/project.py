@@ -111,15 +111,15 @@ async def finish(
     record = await workspace.store.get_run(result.run_id)
     project = record.manifest.project if record is not None else None
     if project is None or not project.path:
-        code = print_result(delivery.result, folder, as_json=as_json, verdict=verdict, handed=delivery, quiet=quiet)
+        code = print_result(delivery.result, folder, as_json=as_json, verdict=verdict, delivery=delivery, quiet=quiet)
         return code if code_of is None else code_of(result)
     place = Path(project.path)
     if as_json:
         outcome = await _land(workspace, result, landing, folder, place, ask=False)
         delivery = delivery._replace(applied=_plain(outcome.applied))
-        code = print_result(delivery.result, folder, as_json=True, handed=delivery)
+        code = print_result(delivery.result, folder, as_json=True, delivery=delivery)
     else:
-        code = print_result(delivery.result, folder, as_json=False, handed=delivery, quiet=quiet)
+        code = print_result(delivery.result, folder, as_json=False, delivery=delivery, quiet=quiet)
         if result.diff and not quiet:
             show_diff(result.diff)
         outcome = await _land(workspace, result, landing, folder, place, ask=sys.stdin.isatty())

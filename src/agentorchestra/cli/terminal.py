@@ -34,12 +34,12 @@ class TerminalAsker:
     async def __call__(self, question: Question) -> str | bool | None:
         """Return the answer; True, False or the reason of a refusal for an approval; None leaves it open."""
         if self._display is None:
-            return await self._asked(question)
+            return await self._ask(question)
         await self._display.catch_up()  # what led to the question stands above it
-        with self._display.paused():
-            return await self._asked(question)
+        with self._display.pause():
+            return await self._ask(question)
 
-    async def _asked(self, question: Question) -> str | bool | None:
+    async def _ask(self, question: Question) -> str | bool | None:
         lines = ["", question.question]
         for line in argument_lines(question):
             # A break in a value is a break here too, behind its sign; what goes on stands deeper than a value begins.

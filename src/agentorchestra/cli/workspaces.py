@@ -46,7 +46,7 @@ def exists(folder: Path) -> bool:
     return is_there
 
 
-def opened(
+def opening(
     folder: Path,
     *,
     app: bool = True,
@@ -91,31 +91,31 @@ async def _open(
 
 @asynccontextmanager
 async def opened_run(
-    folder: Path, name: str, *, app: bool = False, unsafe_local: bool = False, driven: bool = False
+    folder: Path, name: str, *, app: bool = False, unsafe_local: bool = False, machine: bool = False
 ) -> AsyncIterator[tuple[Workspace[Any], RunRecord]]:
     """Open an existing workspace and find one of its runs, else raise UnknownRunError. Nothing is made.
 
     With `app` comes what the run is driven with: its preset, and the application of the settings, or the one that was
     recorded with the run where they name none - but never the one that came in with an imported run: that is a
-    stranger's word for code to execute. With `driven` comes the machine of its task folder besides.
+    stranger's word for code to execute. With `machine` comes the machine of its task folder besides.
     """
     if not exists(folder):
         raise UnknownRunError(
             f"there is no run {name!r}: {folder} holds no workspace yet; start a run with "
             '`agentorchestra run "..."`, or name the workspace with --workspace'
         )
-    async with opened(folder, app=app, unsafe_local=unsafe_local) as workspace:
+    async with opening(folder, app=app, unsafe_local=unsafe_local) as workspace:
         record = await find_run(workspace, name)
         manifest = record.manifest
         is_recorded = workspace.app is None and manifest.app is not None and record.imported is None
-        task_folder = task_folder_of(record) if driven else None
+        task_folder = task_folder_of(record) if machine else None
         as_started = manifest.preset == workspace.settings.preset and task_folder is None
         if not app or (as_started and not is_recorded):
             yield workspace, record
             return
     if not is_recorded:
         preset = manifest.preset
-        async with opened(folder, unsafe_local=unsafe_local, preset=preset, task_folder=task_folder) as workspace:
+        async with opening(folder, unsafe_local=unsafe_local, preset=preset, task_folder=task_folder) as workspace:
             yield workspace, record
         return
     assert manifest.app is not None

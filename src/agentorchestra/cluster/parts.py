@@ -188,7 +188,7 @@ class _Away:
         return True
 
     async def _is_idle(self) -> bool:
-        runs = await self._store.unfinished(runs=[self._name], status=RunStatus.RUNNING, parts=True)
+        runs = await self._store.unfinished_runs(runs=[self._name], status=RunStatus.RUNNING, parts=True)
         return any(standing(run) != "driven" for run in runs)
 
     async def _ask(self, body: CancelRequested | PauseRequested) -> None:

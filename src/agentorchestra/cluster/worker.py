@@ -412,7 +412,7 @@ class Worker:
 
     async def _not_in_queue(self) -> list[str]:
         """Return the runs that a server in front took on: it leaves them to the workers."""
-        runs = await self._ws.store.unfinished(accepted=True)
+        runs = await self._ws.store.unfinished_runs(is_accepted=True)
         taken_on = [run.id for run in runs if run.id not in self._seen and standing(run) == "queued"]
         self._seen &= {run.id for run in runs}
         if not taken_on:

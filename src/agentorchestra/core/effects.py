@@ -14,7 +14,7 @@ from agentorchestra.core.budget import NO_USAGE, Usage
 from agentorchestra.core.clock import stamp_utc
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.errors import InvocationError
-from agentorchestra.core.frozen import Frozen, computed, constructed
+from agentorchestra.core.frozen import Frozen, computed, construct
 from agentorchestra.core.ids import canonical_json, is_plain, sha256_json
 from agentorchestra.core.messages import ModelRequest, ModelResponse, ToolSchema
 
@@ -279,7 +279,7 @@ class Outcome(BaseModel, frozen=True):
         """Return one that is ok, with a value that needs no check."""
         values = {"status": "ok", "value": value, "error": None, "error_type": None, "usage": usage, "artifacts": ()}
         more: dict[str, Any] = {"own_words": False, "ended_at": None, "trusted": (), "links": (), "writes": {}}
-        return constructed(cls, {**values, "trust": trust, **more})
+        return construct(cls, {**values, "trust": trust, **more})
 
     @property
     def ok(self) -> bool:
@@ -292,7 +292,7 @@ class Outcome(BaseModel, frozen=True):
             raise InvocationError(self.error or f"the call ended as {self.status}", status=self.status)
         return self.value
 
-    def stored(self) -> dict[str, Any]:
+    def log_json(self) -> dict[str, Any]:
         """Return a copy as JSON without the defaults, as the log holds it.
 
         `model_dump(mode="json", exclude_defaults=True)` written out: every effect of every run passes here.

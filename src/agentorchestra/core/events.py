@@ -24,7 +24,7 @@ from pydantic import BaseModel, JsonValue
 
 from agentorchestra.core.budget import NO_COST, Bound, Usage
 from agentorchestra.core.errors import EventFormatError
-from agentorchestra.core.frozen import constructed
+from agentorchestra.core.frozen import construct
 from agentorchestra.core.spec import RunFile, RunManifest, TestsRan
 from agentorchestra.core.turns import TurnState
 
@@ -38,7 +38,7 @@ class Body(BaseModel, frozen=True):
     v: ClassVar[int] = 1
     external: ClassVar[bool] = False
 
-    def stored(self) -> dict[str, Any]:
+    def log_json(self) -> dict[str, Any]:
         """Return the body's JSON as the log has it: without defaults."""
         return self.model_dump(mode="json", exclude_defaults=True)
 
@@ -53,7 +53,7 @@ class RunCreated(Body):
     manifest: RunManifest
     begins: TurnState | None = None
 
-    def stored(self) -> dict[str, Any]:
+    def log_json(self) -> dict[str, Any]:
         """Return the JSON, of the manifest with defaults: they may change in a later version, and it pins them."""
         body = {"manifest": self.manifest.model_dump(mode="json")}
         if self.begins is not None:
@@ -109,8 +109,8 @@ class EffectStarted(Body):
     batch: int = 0
 
     @staticmethod
-    def written(effect: dict[str, Any], fingerprint: str, bound: Bound, batch: int) -> dict[str, Any]:
-        """Return what `stored` gives, without a walk through the effect, which is JSON already."""
+    def json_of(effect: dict[str, Any], fingerprint: str, bound: Bound, batch: int) -> dict[str, Any]:
+        """Return what `log_json` gives, without a walk through the effect, which is JSON already."""
         body: dict[str, Any] = {"effect": effect, "fingerprint": fingerprint}
         if bound is not NO_COST and (limits := bound.model_dump(mode="json", exclude_defaults=True)):
             body["bound"] = limits
@@ -129,8 +129,8 @@ class EffectCompleted(Body):
     batch: int = 0
 
     @staticmethod
-    def written(outcome: dict[str, Any], fingerprint: str, effect: dict[str, Any] | None, batch: int) -> dict[str, Any]:
-        """Return what `stored` gives, without a walk through outcome and effect, which are JSON already."""
+    def json_of(outcome: dict[str, Any], fingerprint: str, effect: dict[str, Any] | None, batch: int) -> dict[str, Any]:
+        """Return what `log_json` gives, without a walk through outcome and effect, which are JSON already."""
         body: dict[str, Any] = {"outcome": outcome, "fingerprint": fingerprint}
         if effect is not None:
             body["effect"] = effect
@@ -335,11 +335,11 @@ class EventPlace(TypedDict, total=False):
 
 def new_event(body: Body, *, ts: datetime, **place: Unpack[EventPlace]) -> NewEvent:
     """Return an event around a body; defaults are left out of the stored JSON."""
-    return written_event(type(body), body.stored(), ts=ts, **place)
+    return written_event(type(body), body.log_json(), ts=ts, **place)
 
 
 def written_event(kind: type[Body], body: dict[str, Any], *, ts: datetime, **place: Unpack[EventPlace]) -> NewEvent:
     """Return an event around a body in its stored form."""
     defaults: dict[str, Any] = {"branch": RUN_BRANCH, "n": None, "attempt": 1, "type": kind.type, "v": kind.v, "ts": ts}
     defaults |= {"span": None, "parent_span": None, "actor": "", "body": body}
-    return constructed(NewEvent, {**defaults, **place})
+    return construct(NewEvent, {**defaults, **place})

@@ -79,7 +79,7 @@ class Society:
             self.threads[thread].closed = True
         return op is not None
 
-    def forged(self, name: str, branch: str) -> str:
+    def forgery(self, name: str, branch: str) -> str:
         """Return why the agent that works on a branch is not who it is named like, "" if it is.
 
         Anybody who starts an agent names it, so a name alone says nothing.

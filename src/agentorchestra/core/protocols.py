@@ -268,7 +268,7 @@ class BaseHandler:
 class Sizing(Protocol):
     """A handler whose effects can cost less where less is left: an answer can be shorter."""
 
-    def sized(self, effect: Effect, room: Callable[[Bound], Room]) -> tuple[Effect, Bound, Bound]:
+    def fit(self, effect: Effect, room: Callable[[Bound], Room]) -> tuple[Effect, Bound, Bound]:
         """Fit an effect to what is left; fingerprint and log are made of it as it was asked for.
 
         `room` says what the budgets leave if so much is kept for a last answer of this effect's agent.
@@ -333,9 +333,9 @@ class RunState(NamedTuple):
     id: str
     status: RunStatus
     created: datetime
-    ended: datetime  # the time of its last event; of its creation where it has none
+    end: datetime  # the time of its last event; of its creation where it has none
     parent_run: str | None
-    driven: bool  # whether a process holds a lease on it, or a server goes on with it
+    is_driven: bool  # whether a process holds a lease on it, or a server goes on with it
 
 
 class Acceptance(NamedTuple):
@@ -351,9 +351,9 @@ class UnfinishedRun(NamedTuple):
 
     id: str
     status: RunStatus
-    accepted: bool
+    is_accepted: bool
     owner: Owner | None  # who claimed it last and did not release it; None for nobody
-    held: bool  # whether the owner's lease is not over yet, in the store's time
+    is_held: bool  # whether the owner's lease is not over yet, in the store's time
     lease_until: datetime | None  # when it is over
 
 
@@ -390,7 +390,7 @@ class Store(Protocol):
         manifest: RunManifest,
         events: Sequence[NewEvent],
         *,
-        accepted: Acceptance | None = None,
+        acceptance: Acceptance | None = None,
         maker: Owner | None = None,
     ) -> None:
         """Create a run with its first events, status `created`, epoch 0.
@@ -398,7 +398,7 @@ class Store(Protocol):
         `maker` is the process that is about to drive it: it owns its job, without a lease, so anybody may claim it.
 
         Raises:
-            RequestKeyError: if there is a run under the key of `accepted`; nothing was written.
+            RequestKeyError: if there is a run under the key of `acceptance`; nothing was written.
             SessionBusyError: if the newest turn of its session is not the manifest's `previous`, or is not over.
         """
 
@@ -408,12 +408,12 @@ class Store(Protocol):
     async def request(self, key: str) -> tuple[str, str] | None:
         """Return the run that was accepted under a key and the digest of its request; None where there is none."""
 
-    async def unfinished(
+    async def unfinished_runs(
         self,
         *,
         runs: Sequence[str] | None = None,
         status: RunStatus | None = None,
-        accepted: bool | None = None,
+        is_accepted: bool | None = None,
         limit: int | None = None,
         parts: bool = False,
     ) -> list[UnfinishedRun]:
@@ -424,7 +424,7 @@ class Store(Protocol):
         Args:
             runs: only these, 1000 at most.
             status: only those that are `running`, or `created`.
-            accepted: only those that a server took on, or only the others.
+            is_accepted: only those that a server took on, or only the others.
             limit: at most so many.
             parts: parts of runs (`ids.PART`) in place of runs.
         """

@@ -288,7 +288,7 @@ class AgentResult(BaseModel, frozen=True):
     cost_usd: float | None = None
     distrusted: tuple[str, ...] = ()
 
-    def stored(self) -> dict[str, Any]:
+    def log_json(self) -> dict[str, Any]:
         """Return it as JSON for the log; what came into it later stands there only where it says something."""
         body = self.model_dump(mode="json", exclude={"artifacts": {"__all__": {"made_for"}}})
         return {name: value for name, value in body.items() if name not in _LATER or value not in (None, [])}

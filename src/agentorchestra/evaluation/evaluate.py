@@ -59,11 +59,11 @@ class Evaluation:
             "at_once": self._at_once,
         }
         await Runner(folder, self.plan, self._questions, **options).run()
-        async with self._workspace.another() as workspace:
+        async with self._workspace.copy() as workspace:
             return await score(workspace, self.plan, self._questions, **options)
 
     async def report(self) -> str:
         """Return the results as Markdown; EvaluationError before `run`."""
         scores = kept_scores(self._workspace.folder, self.plan)
-        async with self._workspace.another() as workspace:
+        async with self._workspace.copy() as workspace:
             return markdown(self.plan, await report_tables(workspace, self.plan, scores))

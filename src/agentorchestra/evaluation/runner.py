@@ -67,7 +67,7 @@ def arm_workspace(folder: Path, arm: Arm) -> Workspace[Any]:
 
 def with_arm(original: Workspace[Any], arm: Arm) -> Workspace[Any]:
     """Return the same for a workspace that a program made."""
-    workspace = original.another()
+    workspace = original.copy()
     workspace.preset = arm.preset or original.preset
     settings = workspace.own.settings or load_settings(workspace.folder, arm.preset)
     workspace.own = replace(workspace.own, settings=arm.merge(settings))

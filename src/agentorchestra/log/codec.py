@@ -64,7 +64,7 @@ class EffectCodec:
             body["request"] = self._encode_request(effect.request)
         return body
 
-    def kept(self, body: dict[str, Any], effect: Effect) -> dict[str, Any]:
+    def lean_body(self, body: dict[str, Any], effect: Effect) -> dict[str, Any]:
         """Return what the driving process keeps of a stored effect: its messages are here already."""
         if effect.request is None:
             return body

@@ -68,7 +68,7 @@ def forked_events(
             break
         body = event.body
         if event.type == "run_created":
-            body = {**body, **RunCreated(manifest=manifest).stored()}
+            body = {**body, **RunCreated(manifest=manifest).log_json()}
         elif event.type == "completed" and pending:
             key = str(EffectKey(event.branch, event.n or 0))
             if key in pending:

@@ -207,12 +207,12 @@ class Ledger:
         self.upgraded_at = seq
         return True
 
-    def inherited(self, record: Record) -> bool:
+    def is_inherited(self, record: Record) -> bool:
         return 0 < record.seq < self.forked_at
 
     def is_settled(self, record: Record) -> bool:
         """Return True if an outcome holds whatever the run asks today: it was copied, or made by other code."""
-        return self.inherited(record) or 0 < record.began < self.upgraded_at
+        return self.is_inherited(record) or 0 < record.began < self.upgraded_at
 
     def _stays(self, record: Record) -> bool:
         """Return True if what other code recorded holds; what was to act and has no outcome is that very call only."""
@@ -259,7 +259,7 @@ class Ledger:
         if record.fingerprint == effect.fingerprint:
             return None
         text = self._difference(effect, record)
-        if record.effect.get("kind") == effect.kind and (self.inherited(record) or self._stays(record)):
+        if record.effect.get("kind") == effect.kind and (self.is_inherited(record) or self._stays(record)):
             return text
         raise DivergedError(
             f"the run diverged at {key}: {text}; code, a prompt or a tool schema changed since. "
@@ -310,7 +310,7 @@ class Ledger:
                     words.append(reply)
         return words + [message.text for _, message in self.told]
 
-    def heard(self) -> list[str]:
+    def read_mail(self) -> list[str]:
         """Return what was told to the run and read by an agent at work, in the order in which it was told."""
         outcomes = [record.outcome for record in self.records.values() if record.kind is EffectKind.RECEIVE]
         values = [outcome.value for outcome in outcomes if outcome]

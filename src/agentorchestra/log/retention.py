@@ -53,13 +53,13 @@ class Retention:
             return []
         rest = states[self.keep or 0 :]
         limit = None if self.older_than is None else now - self.older_than
-        return [state.id for state in rest if state.status in self.statuses and (limit is None or state.ended < limit)]
+        return [state.id for state in rest if state.status in self.statuses and (limit is None or state.end < limit)]
 
 
 def _survivors(states: Sequence[RunState], candidates: Sequence[str]) -> set[str]:
     """Return those of the chosen that have to stay."""
     going = set(candidates)
-    survivors = {state.id for state in states if state.id in going and (state.driven or state.status in PENDING)}
+    survivors = {state.id for state in states if state.id in going and (state.is_driven or state.status in PENDING)}
     while True:
         staying = [state for state in states if state.id not in going or state.id in survivors]
         parents = {state.parent_run for state in staying if state.parent_run is not None}
@@ -86,7 +86,7 @@ async def collect(
     old_images = await asyncio.to_thread(_old_images, base / "images", grace_s)
     deleted = going if dry_run else await store.delete_runs(going)
     folders = await asyncio.to_thread(_folders, base / "runs", {state.id for state in states}, set(deleted), grace_s)
-    undriven = [state.id for state in states if not state.driven and state.id not in going]
+    undriven = [state.id for state in states if not state.is_driven and state.id not in going]
     folders += await asyncio.to_thread(lambda: [left for run in undriven for left in left_behind(base / "runs" / run)])
     # Runs created since are in this list too.
     staying = [head.manifest for head in await store.list_runs() if not dry_run or head.id not in going]

@@ -47,7 +47,7 @@ class Allowance:
         dearest = max(bound.cost_usd for bound in bounds)
         return bounds[0].model_copy(update={"cost_usd": dearest, "tokens": max(bound.tokens for bound in bounds)})
 
-    def afforded(self, demand: int, room: Callable[[Bound], Room]) -> tuple[int, int]:
+    def affordable(self, demand: int, room: Callable[[Bound], Room]) -> tuple[int, int]:
         """Return tokens for an answer that needs so many, and those kept for the last; `room` says what is left."""
         usual, reserve = min(self.most, demand), min(self.most, USUAL)
         left = room(self.bound(reserve))

@@ -66,14 +66,14 @@ class RequestModelHandler:
         allowance = self._allowance(effect)
         return NO_COST if allowance is None else allowance.bound(allowance.most)
 
-    def sized(self, effect: Effect, room: Callable[[Bound], Room]) -> tuple[Effect, Bound, Bound]:
+    def fit(self, effect: Effect, room: Callable[[Bound], Room]) -> tuple[Effect, Bound, Bound]:
         """Return the effect with as long an answer as there is money for (core.protocols.Sizing)."""
         allowance = self._allowance(effect)
         if allowance is None or effect.request is None:
             return effect, NO_COST, NO_COST
         settings = effect.request.settings
         demand = max(USUAL, settings.least_tokens) + (settings.thinking_tokens or 0)
-        tokens, reserve = allowance.afforded(demand, room)
+        tokens, reserve = allowance.affordable(demand, room)
         if tokens < allowance.most:
             settings = settings.model_copy(update={"max_tokens": tokens})
             effect = effect.model_copy(update={"request": effect.request.model_copy(update={"settings": settings})})
@@ -143,26 +143,26 @@ class RequestModelHandler:
             notice = f"{names} takes no native tool calls, so it cannot stand in for {clients[0][0]}"
             self._adapter.once(notice, partial(_note, ctx))
 
-        asked = request
+        variant = request
         started = begin_by is None
 
         async def ask(client: ModelClient) -> ModelResponse:
-            nonlocal asked, started
+            nonlocal variant, started
             # What has begun is not given up: an attempt after a failed one is no new question.
             if not started and ctx.run.clock.now() >= begin_by:
                 raise _TooLateError
             started = True
-            asked = self._adapter.adapt(request, client, partial(_note, ctx), stands_in=client is not clients[0][1])
+            variant = self._adapter.adapt(request, client, partial(_note, ctx), stands_in=client is not clients[0][1])
             stream = getattr(ctx, "reply_stream", None)  # a call outside of a run has none
             listener: OnDelta | None = stream(purpose) if stream is not None else None
-            response = await client.request(asked, media=_media(ctx), on_delta=listener)
+            response = await client.request(variant, media=_media(ctx), on_delta=listener)
             thoughts, text = split_thoughts(response.text)
             thinking = "\n\n".join(part for part in (response.thinking, thoughts) if part)
             update = {"usage": with_cost(client, response.usage), "model": response.model or client.name}
             return response.model_copy(update={**update, "text": text, "thinking": thinking})
 
         return await self._first_answer(
-            usable, ask, ctx, lambda client, error: self._adapter.relax(asked, client, error)
+            usable, ask, ctx, lambda client, error: self._adapter.relax(variant, client, error)
         )
 
     async def _first_answer(
@@ -172,7 +172,7 @@ class RequestModelHandler:
         ctx: Any,
         mend: Mend | None = None,
     ) -> T:
-        waiting = self._models.rested(clients)
+        waiting = self._models.rested_last(clients)
         while True:
             (name, client), *waiting = waiting
             try:

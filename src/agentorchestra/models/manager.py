@@ -107,7 +107,7 @@ class ModelManager:
             if link not in self._extra:
                 self._resolve(link)
 
-    def named(self) -> dict[str, tuple[str, ...]]:
+    def uses(self) -> dict[str, tuple[str, ...]]:
         """Every model that the settings or the code name, and what for: `default`, `role judge`, `embeddings`, ..."""
         settings = self._settings
         uses: dict[str, list[str]] = {settings.model: ["default"]}
@@ -162,7 +162,7 @@ class ModelManager:
         """Ask a model last for a minute, or for the seconds that the provider asked for if they are more: it failed."""
         self._resting[name] = asyncio.get_running_loop().time() + max(REST_S, seconds or 0.0)
 
-    def rested(self, clients: Sequence[tuple[str, ModelClient]]) -> list[tuple[str, ModelClient]]:
+    def rested_last(self, clients: Sequence[tuple[str, ModelClient]]) -> list[tuple[str, ModelClient]]:
         if not self._resting:
             return list(clients)
         now = asyncio.get_running_loop().time()
@@ -257,7 +257,7 @@ class ModelManager:
         if not model:
             raise UnknownModelError(f"model {name!r} names no model after the colon; write provider:model")
         entry = PROVIDERS.get(provider)
-        if entry is not None and not entry.installed:
+        if entry is not None and not entry.is_installed:
             raise MissingExtraError(
                 f"model {name!r} needs the package {entry.module}, which is not installed; "
                 f'run: pip install "pydantic-ai-slim[{entry.extra}]"'

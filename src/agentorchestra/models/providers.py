@@ -21,7 +21,7 @@ class ProviderEntry:
     address: str | None = None  # the usual address, for servers that run on the user's own machine
 
     @property
-    def installed(self) -> bool:
+    def is_installed(self) -> bool:
         if self.module in _PRESENT:
             return True
         try:

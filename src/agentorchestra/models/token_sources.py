@@ -30,7 +30,7 @@ def tokens_by_source(ledger: Ledger) -> tuple[SourceTokens, ...]:
     for record in ledger.records.values():
         if record.effect.get("kind") != EffectKind.REQUEST_MODEL or record.outcome is None or not record.outcome.ok:
             continue
-        if ledger.inherited(record):
+        if ledger.is_inherited(record):
             continue  # the run it was forked from paid for it
         request = ledger.codec.decode(record.effect).request
         if request is None:

@@ -154,7 +154,7 @@ class Branch(ABC):
             return self.parent.about(self.key, self.attempt_number)
         return {**self.about(self.key, self.attempt_number), "parent_span": None}
 
-    def interrupted(self, exc: BaseException) -> None:
+    def note_interruption(self, exc: BaseException) -> None:
         """Write that the effect that owns this branch did not end, without waiting: a cancelled task may not."""
         run = self.run
         body = EffectInterrupted(

@@ -40,7 +40,7 @@ class BudgetShort(Exception):
 
 
 class BudgetNode:
-    """The limits, spending and holds of one agent's subtree; `spent` is what the log says of the branch `scope`.
+    """The limits, spending and holds of one agent's subtree; `costs` is what the log says of the branch `scope`.
 
     `active` gives the seconds of active time counted against this node; one without it takes no part in time.
     """
@@ -51,13 +51,13 @@ class BudgetNode:
         limits: Budget,
         parent: BudgetNode | None = None,
         *,
-        spent: Bound | None = None,
+        costs: Bound | None = None,
         active: Callable[[], float] | None = None,
     ) -> None:
         self.scope = scope
         self.limits = limits
         self.parent = parent
-        self.spent = spent or Bound()
+        self.spent = costs or Bound()
         self.held = Bound()
         self.final_reserve = Bound()
         self._active = active
@@ -151,7 +151,7 @@ class BudgetNode:
                     part = left / len(scopes) if resource == "cost_usd" else left // len(scopes)
                     parts[resource] = min(parts.get(resource, math.inf), max(part, _LEAST[resource]))
         limits = Budget(**parts)  # type: ignore[arg-type]
-        return [BudgetNode(scope, limits, self, spent=cost) for scope, cost in zip(scopes, costs, strict=True)]
+        return [BudgetNode(scope, limits, self, costs=cost) for scope, cost in zip(scopes, costs, strict=True)]
 
     def lend(self, ways: int) -> tuple[Budget, Hold] | None:
         """Hold a part of what is free for work elsewhere; return it as limits, None where not enough is left.

@@ -43,8 +43,8 @@ class Whole:
     def differs(self, key: EffectKey, change: str, record: Record) -> None:
         self.run.note_change(key, change, record)
 
-    async def begin(self, passage: Passage, recorded: Outcome | None) -> Outcome | None:
-        return recorded
+    async def begin(self, passage: Passage, outcome: Outcome | None) -> Outcome | None:
+        return outcome
 
     async def cover(self, passage: Passage) -> Outcome | None:
         return None
@@ -52,18 +52,18 @@ class Whole:
     def check_share(self, effect: Effect, bound: Bound, usual: Bound, scope: str = "") -> None:
         return None
 
-    def halted(self) -> RunStatus | None:
+    def halt_status(self) -> RunStatus | None:
         return None
 
 
 class Divided(Whole):
     """A run whose agents may work in other processes: it hands them out, and takes their rows over."""
 
-    async def begin(self, passage: Passage, recorded: Outcome | None) -> Outcome | None:
+    async def begin(self, passage: Passage, outcome: Outcome | None) -> Outcome | None:
         """Have another process do what a spawned agent does from a decision on; return the decision then."""
         branch, key, turn = passage.branch, passage.key, passage.branch.turn
         if turn is None or not (turn.begins and passage.decision and branch.branch == branch.home):
-            return recorded
+            return outcome
         run, founder, turn.begins = self.run, branch.parent, False
         assert founder is not None and run.last_append is not None
         # Whatever the agent knows is in the log with the last rows. Where the decision is recorded, this removes what
@@ -71,30 +71,30 @@ class Divided(Whole):
         ways = len(founder.spawns.at_work())
         await _leave(branch, turn.spawn, key, run.last_append, ways=ways, again=run.epoch is not None and run.epoch > 1)
         passage.earlier, passage.attempt = run.ledger.records.get(key), run.ledger.attempts.get(key, 0) + 1
-        return recorded if passage.earlier is None else passage.earlier.outcome or recorded
+        return outcome if passage.earlier is None else passage.earlier.outcome or outcome
 
     async def cover(self, passage: Passage) -> Outcome | None:
         """Have a delegation done in another process; return its outcome once the run has recorded it.
 
         None where it is to be done here, from its beginning or from where its part handed it back.
         """
-        child, effect, branch, key, marked = passage.child, passage.effect, passage.branch, passage.key, passage.marked
-        if branch.parent is None or marked is None or effect.timeout_s is not None:
+        child, effect, branch, key, mark = passage.child, passage.effect, passage.branch, passage.key, passage.marked
+        if branch.parent is None or mark is None or effect.timeout_s is not None:
             return None
         ways = branch.last_n - key.n + 1 if branch.batch else 1
-        covered = await _leave(child, effect, key, marked, ways=ways, again=child.attempt_number > 1)
-        return self.run.ledger.records[key].outcome if covered else None
+        is_covered = await _leave(child, effect, key, mark, ways=ways, again=child.attempt_number > 1)
+        return self.run.ledger.records[key].outcome if is_covered else None
 
 
 async def _leave(
-    child: Branch, effect: Effect, first: EffectKey, marked: Future[tuple[int, ...]], *, ways: int, again: bool
+    child: Branch, effect: Effect, first: EffectKey, mark: Future[tuple[int, ...]], *, ways: int, again: bool
 ) -> bool:
     """Have a part do what an agent does; return whether one did, and the run has its rows.
 
     Args:
         effect: with which it was called or spawned.
         first: the key that tells this part from others of the same agent.
-        marked: whose last event is the last one that the part needs to know.
+        mark: whose last event is the last one that the part needs to know.
         ways: how many agents share what is free.
         again: another process may have made the part.
     """
@@ -113,7 +113,7 @@ async def _leave(
     try:
         if not (have.makes and _may_leave(run, effect)):
             limits = None
-        seqs = await wait_for(marked)
+        seqs = await wait_for(mark)
         away = await have(run, name, child.key, seqs[-1], limits, anew=anew)
         if away is None:
             return False
@@ -207,14 +207,14 @@ class Part(Whole):
     def differs(self, key: EffectKey, change: str, record: Record) -> None:
         raise self._handed_back(f"it asks otherwise than its run: {change}")
 
-    async def begin(self, passage: Passage, recorded: Outcome | None) -> Outcome | None:
+    async def begin(self, passage: Passage, outcome: Outcome | None) -> Outcome | None:
         """Let an effect without an outcome begin at or below the agent; one beside it waits for the agent's end.
 
         Raises:
             HandedBackError: it may not, or the part has ended.
         """
-        if recorded is not None:
-            return recorded
+        if outcome is not None:
+            return outcome
         branch, key, effect = passage.branch, passage.key, passage.effect
         is_started, leads = passage.earlier is not None and passage.earlier.started, self._leads(key)
         if passage.beside and is_started and not leads:  # another process has it
@@ -240,7 +240,7 @@ class Part(Whole):
         if not scope and (bound.tokens < usual.tokens or bound.cost_usd < usual.cost_usd):
             raise self._handed_back(f"its share of the budget leaves {effect.name} no answer of a usual length")
 
-    def halted(self) -> RunStatus:
+    def halt_status(self) -> RunStatus:
         """Return COMPLETED where its agent has an outcome, else BLOCKED: a part never waits, its run does."""
         record = self.run.ledger.records.get(self.key)
         has_outcome = record is not None and record.outcome is not None

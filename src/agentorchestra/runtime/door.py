@@ -36,7 +36,7 @@ from agentorchestra.core.errors import (
     UnknownComponentError,
 )
 from agentorchestra.core.events import EffectCompleted, EffectStarted, NewEvent
-from agentorchestra.core.frozen import constructed
+from agentorchestra.core.frozen import construct
 from agentorchestra.core.ids import EffectKey, sha256_text
 from agentorchestra.core.policy import PLAN
 from agentorchestra.core.protocols import Handler, Sizing
@@ -273,7 +273,7 @@ def _tried_in_vain(branch: Branch, effect: Effect) -> str | None:
     )
 
 
-async def _uncertain(passage: Passage, doubted: int) -> Outcome | None:
+async def _uncertain(passage: Passage, attempt: int) -> Outcome | None:
     """Return the outcome of a `once` effect that was started and never completed; None to execute it again.
 
     Leave to repeat it holds for the attempt in doubt only: one that is lost too is asked about anew.
@@ -283,7 +283,7 @@ async def _uncertain(passage: Passage, doubted: int) -> Outcome | None:
     if choice == "ask":
         question = f"{effect.name} may have happened before the crash. Do it again?"
         details: dict[str, JsonValue] = {"component": effect.component, "arguments": effect.arguments}
-        answer = await ask(passage.branch, passage.key, question, details, passage.base, "uncertain", doubted)
+        answer = await ask(passage.branch, passage.key, question, details, passage.base, "uncertain", attempt)
         choice = "retry" if answer.ok and answer.value is True else "report"
     if choice == "retry":
         return None
@@ -338,14 +338,14 @@ def _size(passage: Passage) -> tuple[Effect, Bound, Bound]:
         bound = handler.bound(effect)
         return effect, bound, bound
     decision, final = passage.decision, passage.final
-    return handler.sized(effect, lambda usual: node.room(usual if decision else None, final=final))
+    return handler.fit(effect, lambda usual: node.room(usual if decision else None, final=final))
 
 
 def _carve(branch: Branch, scope: str, limits: Budget) -> BudgetNode:
     run = branch.run
     began = run.active_s()
     active = (lambda: run.active_s() - began) if limits.active_s is not None else None
-    return BudgetNode(scope, limits, branch.node, spent=run.ledger.spent_under(scope), active=active)
+    return BudgetNode(scope, limits, branch.node, costs=run.ledger.spent_under(scope), active=active)
 
 
 # -- mark --------------------------------------------------------------------------------------------------------------
@@ -366,12 +366,12 @@ async def mark(passage: Passage) -> None:
 async def _mark(passage: Passage) -> None:
     run, key, effect, earlier = passage.run, passage.key, passage.effect, passage.earlier
     encoded = run.ledger.codec.encode(effect)
-    body = EffectStarted.written(encoded, effect.fingerprint, passage.bound, passage.branch.batch)
-    row = run.written(EffectStarted, body, **passage.branch.about(key, passage.attempt))
+    body = EffectStarted.json_of(encoded, effect.fingerprint, passage.bound, passage.branch.batch)
+    row = run.event_of(EffectStarted, body, **passage.branch.about(key, passage.attempt))
     mark = passage.marked = run.append(row)
     started = run.ledger.records[key] = Record(
         fingerprint=effect.fingerprint,
-        effect=run.ledger.codec.kept(encoded, effect),
+        effect=run.ledger.codec.lean_body(encoded, effect),
         attempt=passage.attempt,
         started=True,
         bound=passage.bound,
@@ -400,9 +400,9 @@ async def execute(passage: Passage) -> Outcome | None:
         passage.began = passage.run.clock.monotonic()
     try:
         if passage.effect.kind is EffectKind.INVOKE_AGENT:
-            covered = await passage.run.division.cover(passage)
-            if covered is not None:
-                return covered
+            outcome = await passage.run.division.cover(passage)
+            if outcome is not None:
+                return outcome
         passage.outcome = await _run_handler(passage, passage.acting)
     except (asyncio.CancelledError, ModelError, BudgetExhaustedError) as exc:
         if hold is not None:
@@ -411,7 +411,7 @@ async def execute(passage: Passage) -> Outcome | None:
             hold.keep() if uncertain else hold.release()
         if passage.mode is not Mode.PURE:
             # Queued synchronously: a cancelled task may not get to await anything any more.
-            child.interrupted(exc)
+            child.note_interruption(exc)
         raise
     except BaseException:
         if hold is not None:
@@ -480,7 +480,7 @@ async def _run_beside(passage: Passage) -> Outcome:
             return await _write(passage, outcome, passage.child)
     except asyncio.CancelledError as exc:
         if not run.replaying:
-            passage.child.interrupted(exc)
+            passage.child.note_interruption(exc)
         raise
     recording = run.ledger.records[passage.key].outcome
     if recording is not None and recording.value != outcome.value:
@@ -511,15 +511,15 @@ async def _write(passage: Passage, outcome: Outcome, child: Branch | None = None
     handback = None if child is None else _handed_back(child, effect)
     writes = {**handback, **outcome.writes} if handback else outcome.writes
     now = run.clock.now()
-    outcome = run.redactor.outcome(constructed(Outcome, {**outcome.__dict__, "ended_at": now, "writes": writes}))
+    outcome = run.redactor.outcome(construct(Outcome, {**outcome.__dict__, "ended_at": now, "writes": writes}))
     prior = run.ledger.records.get(key)
     encoded = run.ledger.codec.encode(effect) if prior is None or not prior.started else None
     batch = branch.batch if encoded is not None else 0
-    body = EffectCompleted.written(outcome.stored(), effect.fingerprint, encoded, batch)
+    body = EffectCompleted.json_of(outcome.log_json(), effect.fingerprint, encoded, batch)
     event = {"branch": key.branch, "n": key.n, "attempt": attempt, "type": EffectCompleted.type}
     event |= {"v": EffectCompleted.v, "ts": now, "span": str(key), "parent_span": branch.span}
     event |= {"actor": branch.actor, "body": body}
-    future = run.append(constructed(NewEvent, event))
+    future = run.append(construct(NewEvent, event))
     if effect.kind in _LAZY:
         observe(future)
         seq = 0
@@ -530,7 +530,7 @@ async def _write(passage: Passage, outcome: Outcome, child: Branch | None = None
         (seq,) = await wait_for(future)
     encoded_effect = prior.effect if prior is not None else {}
     if encoded is not None:
-        encoded_effect = run.ledger.codec.kept(encoded, effect)
+        encoded_effect = run.ledger.codec.lean_body(encoded, effect)
     if branch.apart and effect.kind is EffectKind.INVOKE_TOOL and outcome.ok and not (outcome.artifacts or writes):
         # Only a replay comes back to it, which reads the log: any number of calls costs no memory.
         if prior is not None:

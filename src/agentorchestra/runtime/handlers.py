@@ -85,7 +85,7 @@ class SendMessageHandler(BaseHandler):
     async def execute(self, effect: Effect, ctx: BranchContext[Any]) -> Outcome:
         society = ctx.run.mail.society
         founds = effect.arguments.get("op") == "found"
-        if not founds and (forgery := society.forged(ctx.actor, ctx.home)):
+        if not founds and (forgery := society.forgery(ctx.actor, ctx.home)):
             return failed("denied", forgery)
         if "op" in effect.arguments:
             problem = society.problem(ctx.actor, effect.arguments)
@@ -132,7 +132,7 @@ class WaitHandler(BaseHandler):
         actor = str(effect.arguments.get("actor", ctx.actor))
         mail = bool(effect.arguments.get("mail", True))
         society = run.mail.society
-        if forgery := society.forged(ctx.actor, ctx.home):
+        if forgery := society.forgery(ctx.actor, ctx.home):
             return failed("denied", forgery)
         if society.leader and actor != ctx.actor:
             return failed("denied", f"{ctx.actor} cannot read the mail of {actor}")
@@ -154,8 +154,8 @@ class WaitHandler(BaseHandler):
         if seconds is None or seconds > 0:
             waiting = Waiting(str(ctx.key), ctx.branch, actor if mail else "", after, due, seconds, outside)
             reason = await run.mail.wait(waiting)
-        mails = run.mail.unread(actor, after) if mail else []
-        outside_mails = run.mail.unread_told(actor, outside) if outside is not None else []
+        mails = run.mail.inside_mails(actor, after) if mail else []
+        outside_mails = run.mail.outside_mails(actor, outside) if outside is not None else []
         last = mails[-1].seq if mails else after
         if mails:
             ctx.vars[name] = last

@@ -27,7 +27,7 @@ from agentorchestra.runtime.bus import Notice
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.runtime.files import FolderFiles, made_files
 from agentorchestra.runtime.parallel import ReplayEnd
-from agentorchestra.runtime.run import PAUSED, Run, observe, open_questions, wait_for
+from agentorchestra.runtime.run import PAUSE_HINT, Run, observe, open_questions, wait_for
 from agentorchestra.runtime.worlds import bring_to_disk
 from agentorchestra.trust.plan import is_of_plan
 
@@ -146,13 +146,13 @@ async def _end_of(run: Run, root: BranchContext[Any], main: Main, driving: Drivi
         else:  # not the run's own limit: something in an agent or system took too long
             end.fail(exc, f"the system failed: {type(exc).__name__}: {exc}")
     except SuspendedError as exc:
-        halted = run.division.halted()
-        if run.leaving and not run.ledger.pause_requested and halted is not RunStatus.COMPLETED:
+        halt = run.division.halt_status()
+        if run.leaving and not run.ledger.pause_requested and halt is not RunStatus.COMPLETED:
             end.status, end.error = RunStatus.RUNNING, HANDED_ON
-        elif halted is not None:
-            end.status, end.error = halted, str(exc)
+        elif halt is not None:
+            end.status, end.error = halt, str(exc)
         else:
-            end.status, end.error = (RunStatus.PAUSED, PAUSED) if run.pausing else (RunStatus.WAITING, str(exc))
+            end.status, end.error = (RunStatus.PAUSED, PAUSE_HINT) if run.pausing else (RunStatus.WAITING, str(exc))
             end.waiting, end.until = list(exc.waiting_for), exc.until
     except BudgetExhaustedError as exc:
         end.status = RunStatus.TIMED_OUT if exc.resource == "active_s" else RunStatus.BUDGET_EXHAUSTED
@@ -223,18 +223,18 @@ def _partial(root: BranchContext[Any]) -> dict[str, Any]:
     return {name: fields[name] for name in ("memory", "steps", "report", "answer", "sources") if name in fields}
 
 
-def make_result(run_id: str, manifest: RunManifest, ended: RunEnded, run: Run) -> RunResult:
-    agent = AgentResult.model_validate(ended.result)
+def make_result(run_id: str, manifest: RunManifest, end: RunEnded, run: Run) -> RunResult:
+    agent = AgentResult.model_validate(end.result)
     total = Usage()
     for usage in run.usage_by_model.values():
         total = total + usage
     artifacts = [a for record in run.ledger.records.values() if record.outcome for a in record.outcome.artifacts]
     worked_on = world_folder(run.folder, MAIN) / WORKED_ON
     return RunResult(
-        status=RunStatus(ended.status),
+        status=RunStatus(end.status),
         answer_text=agent.answer,
         output_value=agent.output if agent.output is not None else (agent.answer or None),
-        report=agent.report or (agent.memory if ended.status not in FINAL else ""),
+        report=agent.report or (agent.memory if end.status not in FINAL else ""),
         sources=agent.sources,
         usage=total,
         usage_by_model=dict(sorted((k, v) for k, v in run.usage_by_model.items() if k)),
@@ -243,15 +243,15 @@ def make_result(run_id: str, manifest: RunManifest, ended: RunEnded, run: Run) -
         session=manifest.session,
         system=manifest.system,
         model=manifest.model,
-        duration_s=ended.active_s,
+        duration_s=end.active_s,
         artifacts=tuple(dict.fromkeys(artifacts)),  # an effect made of others hands on what is theirs
-        files=made_files(run.ledger, ended.files),
-        more_files=ended.more_files,
-        tests=ended.tests,
+        files=made_files(run.ledger, end.files),
+        more_files=end.more_files,
+        tests=end.tests,
         folder=str(worked_on) if worked_on.is_dir() and any(worked_on.iterdir()) else None,
-        questions=open_questions(run.ledger) if ended.status in (RunStatus.WAITING, RunStatus.PAUSED) else (),
-        until=ended.until,
-        error=ended.error,
-        error_type=ended.error_type,
+        questions=open_questions(run.ledger) if end.status in (RunStatus.WAITING, RunStatus.PAUSED) else (),
+        until=end.until,
+        error=end.error,
+        error_type=end.error_type,
         steps=run.steps,
     )

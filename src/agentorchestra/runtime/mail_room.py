@@ -121,11 +121,11 @@ class MailRoom:
             if waiter.wait.actor == note.to and waiter.wait.outside is not None:
                 self._wake(waiter, "mail")
 
-    def unread_told(self, actor: str, after: int) -> list[Mail]:
+    def outside_mails(self, actor: str, after: int) -> list[Mail]:
         """Return the messages from outside to an actor with a sequence above `after`, in order."""
         return [mail for mail in self.messages if mail.seq > after and actor in mail.to and mail.outside]
 
-    def unread(self, actor: str, after: int) -> list[Mail]:
+    def inside_mails(self, actor: str, after: int) -> list[Mail]:
         return [mail for mail in self.messages if mail.seq > after and actor in mail.to and not mail.outside]
 
     def by_ids(self, ids: list[str]) -> list[Mail]:
@@ -151,9 +151,9 @@ class MailRoom:
         """
         if self._failed is not None:
             raise self._failed
-        if waiting.actor and self.unread(waiting.actor, waiting.after):
+        if waiting.actor and self.inside_mails(waiting.actor, waiting.after):
             return "mail"
-        if waiting.outside is not None and self.unread_told(waiting.actor, waiting.outside):
+        if waiting.outside is not None and self.outside_mails(waiting.actor, waiting.outside):
             return "mail"
         loop = asyncio.get_running_loop()
         waiter = _Waiter(waiting, loop.create_future())

@@ -45,7 +45,7 @@ class Elsewhere(Protocol):
     makes: bool  # whether it makes parts; it finds those that there are in any case
 
     async def __call__(
-        self, run: Any, name: str, key: EffectKey, fork_seq: int, limits: Budget | None, *, anew: bool
+        self, run: Any, name: str, key: EffectKey, fork_seq: int, limits: Budget | None, /, *, anew: bool
     ) -> Away | None:
         """Make a part, or find the one there is; None where its work is to be done here.
 
@@ -70,7 +70,7 @@ class Division(Protocol):
     def differs(self, key: EffectKey, change: str, record: Record) -> None:
         """Take note of an effect that is recorded and that the code asks for otherwise now."""
 
-    async def begin(self, passage: Any, recorded: Outcome | None) -> Outcome | None:
+    async def begin(self, passage: Any, outcome: Outcome | None) -> Outcome | None:
         """Return the outcome of an effect that need not be done here, behind the ledger; None where it may begin."""
 
     async def cover(self, passage: Any) -> Outcome | None:
@@ -85,7 +85,7 @@ class Division(Protocol):
             scope: whose limit is short, "" where none is yet.
         """
 
-    def halted(self) -> RunStatus | None:
+    def halt_status(self) -> RunStatus | None:
         """Return the status of a run that does nothing more; None where it waits or is paused."""
 
 

@@ -44,7 +44,7 @@ from agentorchestra.trust.approvals import question_of
 from agentorchestra.trust.received import Received
 from agentorchestra.trust.redact import Redactor
 
-PAUSED = "paused; `agentorchestra resume` goes on from here"
+PAUSE_HINT = "paused; `agentorchestra resume` goes on from here"
 
 Asker = Callable[[Question], Awaitable[str | bool | None]]
 """Answers a question in place (a terminal); None leaves it open."""
@@ -139,7 +139,7 @@ class Run:
         self._driven = driving_spans(events)
         self.driving_since: float | None = None
         self.budget = BudgetNode(
-            "/", current_budget(manifest, events), spent=self.ledger.spent_under("/"), active=self.active_s
+            "/", current_budget(manifest, events), costs=self.ledger.spent_under("/"), active=self.active_s
         )
         for seq, message in self.ledger.told:
             self._deliver(seq, message)
@@ -221,12 +221,12 @@ class Run:
             self.bus.publish(Notice(kind="event", run=self.id, actor=event.actor, event=event, key=event.span or ""))
         return future
 
-    def body(self, body: Body, **where: Any) -> NewEvent:
-        return new_event(body, ts=self.clock.now(), **where)
+    def body(self, body: Body, **place: Any) -> NewEvent:
+        return new_event(body, ts=self.clock.now(), **place)
 
-    def written(self, kind: type[Body], body: dict[str, Any], **where: Any) -> NewEvent:
+    def event_of(self, kind: type[Body], body: dict[str, Any], **place: Any) -> NewEvent:
         """Return a body in its stored form in its envelope, stamped now."""
-        return written_event(kind, body, ts=self.clock.now(), **where)
+        return written_event(kind, body, ts=self.clock.now(), **place)
 
     def note(self, message: str, *, level: Literal["info", "warning", "danger"] = "info") -> None:
         """Write a line into the log for its readers."""
@@ -242,7 +242,7 @@ class Run:
         if self._change_noted:
             return
         self._change_noted = True
-        if self.ledger.inherited(record):
+        if self.ledger.is_inherited(record):
             self.note(f"from {key} on the fork asks otherwise than its parent did, whose outcomes hold: {change}")
         else:
             self.note(f"from {key} on the run asks otherwise than it did before, and what is recorded holds: {change}")

@@ -14,7 +14,7 @@ from agentorchestra.core.protocols import Store, UnfinishedRun
 from agentorchestra.core.spec import FINAL, RunStatus
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.runtime.engine import LocalEngine, is_dead
-from agentorchestra.runtime.run import PAUSED, active_seconds, open_questions, wait_for
+from agentorchestra.runtime.run import PAUSE_HINT, active_seconds, open_questions, wait_for
 
 GOES_ON = frozenset({RunStatus.CREATED, RunStatus.RUNNING, RunStatus.WAITING})
 """Statuses of runs that go on by themselves, now or later: only those can be paused."""
@@ -30,7 +30,7 @@ drove it, or was about to, is gone, and it goes on when somebody resumes it. `cr
 """
 
 _AGENTS = (EffectKind.INVOKE_AGENT, EffectKind.SPAWN)
-_SENTENCES = {RunStatus.PAUSED: PAUSED, RunStatus.CANCELLED: "cancelled on request"}
+_SENTENCES = {RunStatus.PAUSED: PAUSE_HINT, RunStatus.CANCELLED: "cancelled on request"}
 
 
 def last_end(events: list[Event]) -> RunEnded | None:
@@ -45,9 +45,9 @@ def last_end(events: list[Event]) -> RunEnded | None:
 
 def standing(run: UnfinishedRun) -> Standing:
     """Return how a created or running run stands: whether somebody drives it, will, or does not any more."""
-    if run.owner is not None and run.held and not is_dead(run.owner):
+    if run.owner is not None and run.is_held and not is_dead(run.owner):
         return "driven"
-    if run.accepted:
+    if run.is_accepted:
         return "queued"
     # The process that was about to begin has no lease: what tells that it is gone, tells it of this machine only.
     is_gone = run.status is not RunStatus.CREATED or (run.owner is not None and is_dead(run.owner))

@@ -109,7 +109,7 @@ class EarlyFinish:
     check: PlanCheck
 
     async def __call__(self, state: State, ctx: BranchContext[Any]) -> State:
-        if state.ended or state.problem or self.spec.output_schema is not None or user_additions(state):
+        if state.is_over or state.problem or self.spec.output_schema is not None or user_additions(state):
             return state
         result = self._whole_result(state, ctx)
         if result is None or not _nothing_open(ctx):

@@ -181,7 +181,7 @@ class _Clock:
         replies = [block for block in recent if _of_agent(block, ctx.actor)]
         if replies:
             self.best = {"answer": text_of(replies[-1:]).partition("\n")[2], "report": NO_SUBMISSION}
-        over = not state.ended and not self.left(ctx.now)
+        over = not state.is_over and not self.left(ctx.now)
         return state.model_copy(update={"max_steps": min(state.max_steps, state.step + 1)}) if over else state
 
 

@@ -214,7 +214,7 @@ class WebApp:
             body = parsed(data, request, Submission)
             key = _request_key(request)
             acceptance = Acceptance(datetime.now(UTC), key, hashlib.sha256(data).hexdigest())
-            earlier = await self._ws.runs.accepted(acceptance)
+            earlier = await self._ws.runs.accepted_run(acceptance)
             run_id = earlier or await self._created(body, acceptance)
             brief = {"run_id": run_id, "status": RunStatus.CREATED} if earlier is None else await self._brief(run_id)
             (self._metrics.accepted if earlier is None else self._metrics.repeated).inc()
@@ -321,7 +321,7 @@ class WebApp:
 
     async def _standing(self) -> tuple[Counter[str], datetime | None]:
         """Return how many runs stand how, and the end of the lease that ends first."""
-        running = await self._ws.store.unfinished(status=RunStatus.RUNNING)
+        running = await self._ws.store.unfinished_runs(status=RunStatus.RUNNING)
         counts = Counter(standing(run) for run in running)
         counts["queued"] += await self._ws.store.count_created()
         leases = [run.lease_until for run in running if run.lease_until is not None]

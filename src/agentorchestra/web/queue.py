@@ -170,7 +170,7 @@ class RunQueue:
         own = self._ws.engine.owner
         limit: int | None = count + len(self._tasks) + len(self.refused) + _MORE
         while True:
-            runs = await self._ws.store.unfinished(accepted=None if takes_all else True, limit=limit)
+            runs = await self._ws.store.unfinished_runs(is_accepted=None if takes_all else True, limit=limit)
             ready = [
                 run.id
                 for run in runs
@@ -178,7 +178,7 @@ class RunQueue:
                 if self._is_free(run.id)
                 and (
                     standing(run) in wanted_standings
-                    or (run.owner == own and run.held and run.id not in self._ws.engine.driving)
+                    or (run.owner == own and run.is_held and run.id not in self._ws.engine.driving)
                 )
             ]
             if len(ready) >= count or limit is None or len(runs) < limit:

@@ -75,7 +75,7 @@ def packaged_agents() -> tuple[str, ...]:
     return (*builtin_agents(),)
 
 
-def adjusted(agents: Mapping[str, Agent], settings: Mapping[str, AgentSettings]) -> dict[str, Agent]:
+def agents_with_settings(agents: Mapping[str, Agent], settings: Mapping[str, AgentSettings]) -> dict[str, Agent]:
     """Return the agents as the settings want them; raise SettingsError for a name that no agent has."""
     unknown = sorted({*settings} - {*agents})
     if unknown:
@@ -96,14 +96,14 @@ def adjusted(agents: Mapping[str, Agent], settings: Mapping[str, AgentSettings])
 
 def team(
     agents: Mapping[str, Agent],
-    # `named`, `packaged`: of all packaged environments, those that the run names
-    named: Collection[str],
-    packaged: Collection[str],
+    # `names`: those of the packaged environments that the run names; `builtin`: all of these
+    names: Collection[str],
+    builtin: Collection[str],
     tools: Collection[str] | None = None,  # the run's, by name; None for all that may be
     *,
     leaders: Collection[str] = (),  # the run's system, and the agents that stand behind its tools
     # those that planners have, None for all; leaders, and who works for them alone, are there besides
-    chosen: Collection[str] | None = None,
+    roster: Collection[str] | None = None,
 ) -> dict[str, Agent]:
     """Return the agents of one run.
 
@@ -111,18 +111,18 @@ def team(
     tool where it does not have it, and those that work for others alone where none of these is there. Where pages are
     opened, the analyzer reads what was downloaded: it works in `files` there.
     """
-    missing = {*packaged} - {*named} - {REPORT}  # that one is there wherever an agent writes it
+    missing = {*builtin} - {*names} - {REPORT}  # that one is there wherever an agent writes it
     members = {
         name: agent
         for name, agent in agents.items()
         if not (agent.on_request and missing & {*agent.environments}) and (tools is None or {*agent.needs} <= {*tools})
     }
-    if chosen is not None:
-        members = {name: agent for name, agent in members.items() if name in {*chosen, *leaders} or agent.within}
+    if roster is not None:
+        members = {name: agent for name, agent in members.items() if name in {*roster, *leaders} or agent.within}
     present = {*leaders, *(name for name, agent in members.items() if not agent.within)}
     members = {name: agent for name, agent in members.items() if name in present or present & {*agent.within}}
     analyzer = members.get(ANALYZER)
-    if analyzer and isinstance(analyzer.drive, AnalysisDriver) and FOLDER_FILES in packaged and BROWSER in named:
+    if analyzer and isinstance(analyzer.drive, AnalysisDriver) and FOLDER_FILES in builtin and BROWSER in names:
         members[ANALYZER] = replace(analyzer, environments=(*analyzer.environments, FOLDER_FILES))
     return members
 
@@ -297,19 +297,19 @@ AGENT: Kind[Agent] = Kind(
     plural="agents",
     describe=_describe,
     fits=lambda value: isinstance(value, Agent),
-    named=lambda agent: agent.name,
-    made=_definition,
+    name_of=lambda agent: agent.name,
+    recipe_of=_definition,
     make=_make,
     make_foreign=None,
     is_code=lambda maker: maker.how in ("module", "source"),
-    written=lambda agent: (agent.version, True) if agent.version != _DEFAULT else None,
+    own_version=lambda agent: (agent.version, True) if agent.version != _DEFAULT else None,
     version_of=lambda agent: agent.version,
-    copied=_copy,
-    renamed=_rename,
+    copy_recipe=_copy,
+    with_name=_rename,
     variables=_variables,
     rewritten=_rewritten,
-    worded=lambda agent, maker: replace(agent, description=maker.texts.get(DESCRIPTION, agent.description)),
+    with_words=lambda agent, maker: replace(agent, description=maker.texts.get(DESCRIPTION, agent.description)),
     evolvable=lambda agent: agent.evolvable,
     rights=_rights,
-    recoded=_recode,
+    with_code=_recode,
 )

@@ -36,7 +36,7 @@ class Assembly:
         clock: Clock,
         equipment: GivenEquipment,
         clients: list[Any],
-        ended: Callable[[Run, RunStatus], Awaitable[TestsRan | None]],  # is called when a run comes to its end
+        at_end: Callable[[Run, RunStatus], Awaitable[TestsRan | None]],  # is called when a run comes to its end
     ) -> None:
         self.parts = Composition(
             host,
@@ -45,9 +45,9 @@ class Assembly:
             base,
             clock,
             create_calls=lambda: self.creator.create_calls(),
-            services=lambda called: self.handlers.for_calls(called),
+            services=lambda callees: self.handlers.for_calls(callees),
         )
-        self.handlers = Handlers(self.parts, ended)
+        self.handlers = Handlers(self.parts, at_end)
         self.equipper = Equipper(self.parts, equipment, clients)
         self.creator = RunCreator(self.parts, self.equipper)
         self.driver = RunDriver(self.parts, self.equipper, self.handlers)

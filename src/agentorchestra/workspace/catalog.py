@@ -80,14 +80,14 @@ class Equipment:
     models: Any
     prompts: PromptLibrary
     # the manifest of a run that is replayed with nothing else than what it had, None for today's
-    recorded: RunManifest | None = None
+    manifest: RunManifest | None = None
     environments: tuple[str, ...] = ()  # names of the packaged environments that its top agent works in
     system: str = ""  # that drives it, "" for calls outside of runs
     society: SocietySettings | None = None  # of a run whose system is one
     components: Mapping[str, str] = field(default_factory=dict)  # the versions that it names, by `KIND:NAME`
     # the agents, environments and memory systems of these versions, by kind and name; such tools and prompts stand
     # among `tools` and `prompts`
-    named: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    versions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def has_team_of(self, other: Equipment) -> bool:
         """Return True if the agents and environments of both runs are the same in one catalog."""
@@ -124,7 +124,7 @@ class Catalog:
         *,
         builtin: Mapping[str, Any],  # the tools of `tools/`
         sandbox: str,  # the name of the one where programs run, "none" for none
-        packaged: Mapping[str, Callable[[], Environment]],  # factories of the environments that come with the package
+        factories: Mapping[str, Callable[[], Environment]],  # factories of the environments that come with the package
         prompts: PromptLibrary,  # the library
         models: Any,  # the manager of the models
     ) -> None:
@@ -140,24 +140,24 @@ class Catalog:
 
             self.tools[transcribe_file.name] = transcribe_file
         self.environments = own.environments
-        self.packaged: Environments = {name: one for name, one in packaged.items() if name not in own.environments}
+        self.packaged: Environments = {name: make for name, make in factories.items() if name not in own.environments}
         if settings.aorchestra.toolset == "swe":
             from agentorchestra.systems.aorchestra import swe_tools
 
-            named = {tool.name: tool for tool in swe_tools(self.every_environment)}
-            self.tools |= named
-            self.builtin |= {*named}
-        given = tools_by_name(own.tools, self.every_environment)
-        self.replaced = sorted(self.builtin & {*given})  # names of packaged tools that tools of the user's took
+            packaged_tools = {tool.name: tool for tool in swe_tools(self.every_environment)}
+            self.tools |= packaged_tools
+            self.builtin |= {*packaged_tools}
+        own_tools = tools_by_name(own.tools, self.every_environment)
+        self.replaced = sorted(self.builtin & {*own_tools})  # names of packaged tools that tools of the user's took
         self.notes = tuple(
             f"your tool {name!r} takes the place of the packaged tool {name!r}" for name in self.replaced
         )
-        self.tools |= given
+        self.tools |= own_tools
         self.systems = systems(settings) | _programs(settings, own) | _societies(settings, own) | _callables(own)
         for name in settings.team.systems:
             system_purpose(name, self.systems)
         self._beneath = (*settings.team.systems, settings.aorchestra.executor)
-        self._chosen = settings.team.agents
+        self._roster = settings.team.agents
         check_memories(own.memories)
         self.memories: dict[str, Any] = {**builtin_memories(), **own.memories}
         self.agents = agents_by_name(own.agents, self.tools, self.systems, prompts, settings)
@@ -177,24 +177,24 @@ class Catalog:
         self.behind = frozenset({*needs.tools, *needs.environments})
         self.agents_behind = frozenset(needs.agents)
 
-    async def check_agents(self, given: Sequence[Any], store: Store, *, closed: bool) -> None:
+    async def check_agents(self, agents: Sequence[Any], store: Store, *, closed: bool) -> None:
         """Refuse agents that name what is not there.
 
         Args:
-            given: the user's agents.
+            agents: the user's agents.
             store: knows the components that were registered before.
             closed: whether all tools are known by now; those of a toolkit are when it is opened only.
         """
         from agentorchestra.workspace.agents import check_named
 
-        if not given:
+        if not agents:
             return
         names: dict[str, set[str]] = {"tool": set(), "environment": set(), "agent": set()}
         for kind, name in await store.component_heads():
             names.setdefault(kind, set()).add(name)
         environments = {*self.every_environment, *names["environment"]}
         check_named(
-            given,
+            agents,
             tools={*self.tools, *names["tool"], *environments} if closed else None,
             environments=environments,
             agents={*self.agents, *names["agent"]},
@@ -217,12 +217,12 @@ class Catalog:
 
     def of(self, equipment: Equipment) -> Catalog:
         """Return the components as a run has them: the versions that it names in the place of their namesakes."""
-        if not equipment.named:
+        if not equipment.versions:
             return self
 
-        def with_named(kind: str, known: Mapping[str, Any]) -> dict[str, Any]:
-            versions = equipment.named.get(kind, {})
-            return {name: versions.get(name, component) for name, component in known.items()}
+        def with_named(kind: str, components: Mapping[str, Any]) -> dict[str, Any]:
+            versions = equipment.versions.get(kind, {})
+            return {name: versions.get(name, component) for name, component in components.items()}
 
         other = copy(self)
         other._last = None
@@ -258,12 +258,12 @@ class Catalog:
             behind = [*of_tools, *(carried_by(environment) for environment in self.environments.values())]
             leaders = {*self._led_by(equipment), *self.agents_behind, *(a.name for own in behind for a in own.agents)}
             has = {*tools, *(() if self.sandbox == "none" else ("sandbox",))}
-            named = equipment.environments
-            agents = team(self.agents, named, {*self.packaged}, has, leaders=leaders, chosen=self._chosen)
+            run_names = equipment.environments
+            agents = team(self.agents, run_names, {*self.packaged}, has, leaders=leaders, roster=self._roster)
             names = {name for agent in agents.values() for name in agent.environments} - {*tools}
-            names |= {*named, *(name for own in of_tools for name in own.environments)}
-            chosen = {name: self.packaged[name] for name in sorted(names & {*self.packaged})}
-            self._last = equipment, (agents, {**chosen, **self.environments})
+            names |= {*run_names, *(name for own in of_tools for name in own.environments)}
+            factories = {name: self.packaged[name] for name in sorted(names & {*self.packaged})}
+            self._last = equipment, (agents, {**factories, **self.environments})
         return self._last[1]
 
     def _led_by(self, equipment: Equipment) -> set[str]:
@@ -271,8 +271,8 @@ class Catalog:
         from agentorchestra.systems.coral import Coral
 
         drives = (self.systems.get(name) for name in self._beneath)
-        societies = [equipment.society, *(one.limits for one in drives if isinstance(one, Coral))]
-        return {equipment.system, *self._beneath, *(name for one in societies if one for name in one.agents)}
+        societies = [equipment.society, *(group.limits for group in drives if isinstance(group, Coral))]
+        return {equipment.system, *self._beneath, *(name for group in societies if group for name in group.agents)}
 
     def hidden(self, equipment: Equipment) -> frozenset[str]:
         """Return the packaged environments that agents of a run work in and its top agent does not."""
@@ -280,10 +280,10 @@ class Catalog:
 
     def environments_named(self, names: Sequence[str], equipment: Equipment) -> tuple[str, ...]:
         """Return the packaged environments that a run names; UnknownComponentError for a tool's or no one's name."""
-        known = self.every_environment
+        environments = self.every_environment
         for name in names:
-            if name not in known:
-                guess = did_you_mean(name, known, f"there are: {', '.join(sorted(known)) or 'none'}")
+            if name not in environments:
+                guess = did_you_mean(name, environments, f"there are: {', '.join(sorted(environments)) or 'none'}")
                 raise UnknownComponentError(f"no environment {name!r}; {guess}")
             if name in equipment.tools:
                 raise UnknownComponentError(
@@ -320,13 +320,13 @@ def is_toolkit(part: Any) -> bool:
 
 
 def agents_by_name(
-    given: Sequence[Any], tools: Mapping[str, Any], systems: Mapping[str, Any], prompts: Any, settings: Settings
+    own_agents: Sequence[Any], tools: Mapping[str, Any], systems: Mapping[str, Any], prompts: Any, settings: Settings
 ) -> dict[str, Any]:
     from agentorchestra.agents.agent import Agent
-    from agentorchestra.workspace.agents import adjusted, builtin_agents
+    from agentorchestra.workspace.agents import agents_with_settings, builtin_agents
 
-    found: dict[str, Agent] = builtin_agents(settings)
-    for agent in given:
+    agents: dict[str, Agent] = builtin_agents(settings)
+    for agent in own_agents:
         if not isinstance(agent, Agent):
             raise UnknownComponentError(f"{agent!r} is not an agent; make one with agentorchestra.agents.agent.Agent")
         kind = "a tool" if agent.name in tools else "a system" if agent.name in systems else ""
@@ -334,10 +334,10 @@ def agents_by_name(
             raise UnknownComponentError(
                 f"an agent is named {agent.name!r} like {kind or 'a tool'}; give it another name"
             )
-        found[agent.name] = agent
+        agents[agent.name] = agent
         if agent.drive is None:
             prompts.get(agent.prompt)
-    return adjusted(found, settings.agents)
+    return agents_with_settings(agents, settings.agents)
 
 
 def packaged_prompts() -> list[Any]:
@@ -375,12 +375,12 @@ def systems(settings: Settings | None = None) -> dict[str, Any]:
     }
 
 
-def system_purpose(name: str, known: Mapping[str, Any]) -> str:
+def system_purpose(name: str, systems: Mapping[str, Any]) -> str:
     """Return what a system is for, in its own words, for planners; UnknownSystemError for an unknown name."""
-    if name not in known:
-        guess = did_you_mean(name, known, f"the systems: {', '.join(sorted(known))}")
+    if name not in systems:
+        guess = did_you_mean(name, systems, f"the systems: {', '.join(sorted(systems))}")
         raise UnknownSystemError(f"the settings name the system {name!r} (team.systems), which is not there; {guess}")
-    text = getattr(known[name], "description", "") or (inspect.getdoc(known[name]) or "").partition("\n")[0]
+    text = getattr(systems[name], "description", "") or (inspect.getdoc(systems[name]) or "").partition("\n")[0]
     return str(text) or f"The system {name}, which does a part of the task by itself."
 
 
@@ -402,11 +402,11 @@ def _check_names(names: Iterable[str], table: str, settings: Settings, own: Iter
     """Refuse names in the settings that no further system can have; `own` are those of the user's."""
     from agentorchestra.workspace.agents import builtin_agents
 
-    taken = {*systems(settings), *builtin_agents(settings), *own}
+    used = {*systems(settings), *builtin_agents(settings), *own}
     for name in names:
-        if name in taken or not re.fullmatch(r"[a-z0-9_-]{1,40}", name):
-            why = "a system or agent has that name" if name in taken else "it has lower case letters, digits, _ and -"
-            raise SystemDefinitionError(f"the settings name a system {name!r} ({table}.{name}): {why}; rename it")
+        if name in used or not re.fullmatch(r"[a-z0-9_-]{1,40}", name):
+            rule = "a system or agent has that name" if name in used else "it has lower case letters, digits, _ and -"
+            raise SystemDefinitionError(f"the settings name a system {name!r} ({table}.{name}): {rule}; rename it")
 
 
 def _callables(own: Own) -> dict[str, Any]:

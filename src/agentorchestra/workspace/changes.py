@@ -35,7 +35,7 @@ Read = Callable[[str], Awaitable[bytes]]
 """Gives the bytes of a blob by its SHA-256."""
 
 _JOURNAL = "apply.json"
-_WHO = "AgentOrchestra <agent@localhost> 0 +0000"
+_COMMITTER = "AgentOrchestra <agent@localhost> 0 +0000"
 
 
 class File(NamedTuple):
@@ -103,7 +103,7 @@ async def changes_of(project: Project, snapshot: str | None, read: Read) -> Chan
     contents.unpack(began)
     apart = {path for manifest in (began, now) for path in (left.path for left in manifest.left_out)}
     before, after = _told_apart(began, project, apart), _told_apart(now, project, apart)
-    found = []
+    differences = []
 
     async def file(entry: FolderEntry | None) -> File | None:
         if entry is None:
@@ -115,20 +115,20 @@ async def changes_of(project: Project, snapshot: str | None, read: Read) -> Chan
 
     caches = made_anew(after)
     fresh = [path for path in after if path not in before and path not in caches]
-    ignored = await asyncio.to_thread(_ignored, Path(project.path), fresh) if project.repository else set[str]()
+    skipped = await asyncio.to_thread(_git_ignored, Path(project.path), fresh) if project.repository else set[str]()
     for path in sorted({*before, *after}):
-        if path not in before and (path in caches or path in ignored):
+        if path not in before and (path in caches or path in skipped):
             continue
         old, new = before.get(path), after.get(path)
         if old is None or new is None or (old.kind, old.content, _runs(old)) != (new.kind, new.content, _runs(new)):
-            found.append(FileChange(path, await file(old), await file(new)))
-    had = {entry.path for entry in began.left_out}
-    new_large = tuple(entry.path for entry in now.left_out if entry.path not in had)
+            differences.append(FileChange(path, await file(old), await file(new)))
+    before_paths = {entry.path for entry in began.left_out}
+    new_large = tuple(entry.path for entry in now.left_out if entry.path not in before_paths)
     folders = frozenset(entry.path for entry in began.entries if entry.kind == "folder")
-    return Changes(project, tuple(found), new_large, folders, tuple(sorted(ignored)))
+    return Changes(project, tuple(differences), new_large, folders, tuple(sorted(skipped)))
 
 
-def _ignored(root: Path, paths: Sequence[str]) -> set[str]:
+def _git_ignored(root: Path, paths: Sequence[str]) -> set[str]:
     """Return those of new paths that git ignores in the user's folder, none where that is gone. Blocks."""
     data, literal = b"".join(b"./%b\0" % os.fsencode(path) for path in paths), {"GIT_LITERAL_PATHSPECS": "0"}
     output = b""
@@ -159,12 +159,12 @@ def _diff(files: Sequence[FileChange]) -> str:
         place, stream = Path(name), bytearray()
         own = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_DIR": name}
         run_git(place, "init", "-q", "--bare", name, env=own)
-        for ref, states in (("old", [(one.path, one.old) for one in files]), ("new", [(f.path, f.new) for f in files])):
-            stream += f"commit refs/heads/{ref}\ncommitter {_WHO}\ndata 0\n".encode()
+        for ref, states in (("old", [(f.path, f.old) for f in files]), ("new", [(f.path, f.new) for f in files])):
+            stream += f"commit refs/heads/{ref}\ncommitter {_COMMITTER}\ndata 0\n".encode()
             for path, state in states:
                 if state is not None:
-                    quoted = b'"%b"' % b"".join(b"\\%03o" % byte for byte in os.fsencode(path))
-                    stream += b"M %b inline %b\ndata %d\n" % (state.mode.encode(), quoted, len(state.data))
+                    quoted_path = b'"%b"' % b"".join(b"\\%03o" % byte for byte in os.fsencode(path))
+                    stream += b"M %b inline %b\ndata %d\n" % (state.mode.encode(), quoted_path, len(state.data))
                     stream += state.data + b"\n"
         run_git(place, "fast-import", "--quiet", data=bytes(stream), env=own)
         options = ("-p", "-r", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color")
@@ -175,11 +175,11 @@ def _diff(files: Sequence[FileChange]) -> str:
 
 
 class _Step(NamedTuple):
-    """A change, and its names in the project's folder meanwhile: `made` holds what is new, `kept` what was there."""
+    """A change, and its names in the project's folder meanwhile: `new_name` has what is new, `old_name` what was."""
 
     change: FileChange
-    made: str
-    kept: str
+    new_name: str
+    old_name: str
 
 
 def apply(changes: Changes, run_folder: Path, earlier: Sequence[Changes] = ()) -> Applied:
@@ -196,34 +196,34 @@ def apply(changes: Changes, run_folder: Path, earlier: Sequence[Changes] = ()) -
     """
     root, journal = Path(changes.project.path), run_folder / _JOURNAL
     try:
-        with _locked(root):
+        with _folder_lock(root):
             changes = _upon(changes, earlier, _Applying(changes, root, journal))
             count = _Applying(changes, root, journal).run()
     except OSError as exc:
-        why = exc.strerror or str(exc)
-        raise ProjectError(f"{root} cannot be written: {why}; nothing of it was changed: apply it again then") from None
+        msg = exc.strerror or str(exc)
+        raise ProjectError(f"{root} cannot be written: {msg}; nothing of it was changed: apply it again then") from None
     return Applied(root, tuple(change.path for change in changes.files), count)
 
 
 def is_applied(changes: Changes, run_folder: Path) -> bool:
     """Return True if the user's folder has all changes already, and no earlier call is to be finished. Blocks."""
     disk = _Applying(changes, Path(changes.project.path), run_folder / _JOURNAL)
-    done = [disk.holds(one, one.new) for one in changes.files]
+    done = [disk.holds(change, change.new) for change in changes.files]
     return bool(done) and all(done) and not (run_folder / _JOURNAL).exists()
 
 
 def _upon(changes: Changes, earlier: Sequence[Changes], disk: _Applying) -> Changes:
     """Return the changes with what the folder holds of an earlier turn's in place of what the session began with."""
     files = {change.path: change for change in changes.files}
-    for applied in (change for turn in earlier for change in turn.files):
-        change = files.get(applied.path, FileChange(applied.path, applied.old, applied.old))
-        if not any(disk.holds(change, state) for state in (change.old, change.new)) and disk.holds(change, applied.new):
-            files[change.path] = change._replace(old=applied.new)
+    for former in (change for turn in earlier for change in turn.files):
+        change = files.get(former.path, FileChange(former.path, former.old, former.old))
+        if not any(disk.holds(change, state) for state in (change.old, change.new)) and disk.holds(change, former.new):
+            files[change.path] = change._replace(old=former.new)
     return changes._replace(files=tuple(files[path] for path in sorted(files)))
 
 
 @contextmanager
-def _locked(root: Path) -> Iterator[None]:
+def _folder_lock(root: Path) -> Iterator[None]:
     """Let nobody else apply to the folder meanwhile."""
     if not root.is_dir():
         raise ProjectError(f"{root} is no folder any more; put it back, or copy what is needed from the run's folder")
@@ -238,28 +238,28 @@ class _Applying:
         self._root, self._journal, self._folders = root, journal, changes.folders
         mark = hashlib.sha256(str(journal).encode()).hexdigest()[:12]
         # What is deleted goes first: a folder may take a file's place.
-        ordered = sorted(changes.files, key=lambda change: (change.new is not None, change.path))
-        self._gone = [change.path for change in ordered if change.new is None]
+        by_deletion = sorted(changes.files, key=lambda change: (change.new is not None, change.path))
+        self._gone = [change.path for change in by_deletion if change.new is None]
         self._steps = [
             _Step(change, f".agentorchestra-{mark}-{number}.new", f".agentorchestra-{mark}-{number}.old")
-            for number, change in enumerate(ordered)
+            for number, change in enumerate(by_deletion)
         ]
 
     def run(self) -> int:
-        begun = self._begun()
-        if begun is not None and not begun:  # all was done, and only names were left to remove
+        begun_paths = self._begun_paths()
+        if begun_paths is not None and not begun_paths:  # all was done, and only names were left to remove
             self._clear(self._steps)
         conflicts = [step.change.path for step in self._steps if not self._is_due(step) and not self._is_done(step)]
         due = [step for step in self._steps if self._is_due(step)]
         # What the user has by another way is not ours to put back.
-        interrupted = [step for step in self._steps if step.change.path in (begun or ())]
-        ours = [step for step in self._steps if step in due or step in interrupted]
+        begun_steps = [step for step in self._steps if step.change.path in (begun_paths or ())]
+        own_steps = [step for step in self._steps if step in due or step in begun_steps]
         if conflicts:
-            self._undo(interrupted)
+            self._undo(begun_steps)
             raise self._conflict(conflicts)
-        if not ours:
+        if not own_steps:
             return 0
-        _write_durably(self._journal, json.dumps([step.change.path for step in ours]).encode())
+        _write_durably(self._journal, json.dumps([step.change.path for step in own_steps]).encode())
         try:
             for step in due:
                 self._make(step)
@@ -267,13 +267,13 @@ class _Applying:
                 if not self._carry_out(step):
                     raise self._conflict([step.change.path])
         except (OSError, ProjectError):
-            self._undo(ours)
+            self._undo(own_steps)
             raise
         _write_durably(self._journal, b"[]")
-        self._clear(ours)
+        self._clear(own_steps)
         return len(due)
 
-    def _begun(self) -> list[str] | None:
+    def _begun_paths(self) -> list[str] | None:
         """Return the paths that a killed process was about to change; None where there was no such process."""
         try:
             paths: list[str] = json.loads(self._journal.read_bytes())
@@ -310,12 +310,12 @@ class _Applying:
             return
         with folder_at(self._root) as top:
             with suppress(FileNotFoundError):
-                os.unlink(step.made, dir_fd=top)
+                os.unlink(step.new_name, dir_fd=top)
             if new.kind == "link":
-                os.symlink(os.fsdecode(new.data), step.made, dir_fd=top)
+                os.symlink(os.fsdecode(new.data), step.new_name, dir_fd=top)
                 return
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            handle = os.open(step.made, flags, 0o777 if new.runs else 0o666, dir_fd=top)
+            handle = os.open(step.new_name, flags, 0o777 if new.runs else 0o666, dir_fd=top)
         with open(handle, "wb") as file:  # noqa: PTH123 - a descriptor
             file.write(new.data)
             self._as_before(handle, step)
@@ -341,21 +341,21 @@ class _Applying:
         with folder_at(self._root) as top, parent_of(self._root, parts_of(change.path), make=new) as (at, name):
             if new:
                 try:
-                    os.link(step.made, name, src_dir_fd=top, dst_dir_fd=at, follow_symlinks=False)
+                    os.link(step.new_name, name, src_dir_fd=top, dst_dir_fd=at, follow_symlinks=False)
                 except FileExistsError:
                     return False
                 return True
             with suppress(FileNotFoundError):  # of a process that was killed before it replaced anything
-                os.unlink(step.kept, dir_fd=top)
+                os.unlink(step.old_name, dir_fd=top)
             # The second name holds what is replaced: what the user saved a moment ago is not lost.
-            os.link(name, step.kept, src_dir_fd=at, dst_dir_fd=top, follow_symlinks=False)
-            if not _is(top, step.kept, change.old) or not _is_same(top, step.kept, at, name):
-                os.unlink(step.kept, dir_fd=top)
+            os.link(name, step.old_name, src_dir_fd=at, dst_dir_fd=top, follow_symlinks=False)
+            if not _is(top, step.old_name, change.old) or not _is_same(top, step.old_name, at, name):
+                os.unlink(step.old_name, dir_fd=top)
                 return False
             if change.new is None:
                 os.unlink(name, dir_fd=at)
             else:
-                os.rename(step.made, name, src_dir_fd=top, dst_dir_fd=at)
+                os.rename(step.new_name, name, src_dir_fd=top, dst_dir_fd=at)
         if change.new is None:
             self._drop_folders(change.path)
         return True
@@ -365,14 +365,14 @@ class _Applying:
         for step in reversed(steps):
             change = step.change
             with suppress(FileNotFoundError, NotADirectoryError, OutsideError), folder_at(self._root) as top:
-                replaced = change.old is not None
-                if replaced and not _is(top, step.kept, change.old):
+                has_old = change.old is not None
+                if has_old and not _is(top, step.old_name, change.old):
                     continue  # it was not
-                with parent_of(self._root, parts_of(change.path), make=replaced) as (at, name):
+                with parent_of(self._root, parts_of(change.path), make=has_old) as (at, name):
                     if not _is(at, name, change.new):
                         pass
-                    elif replaced:
-                        os.rename(step.kept, name, src_dir_fd=top, dst_dir_fd=at)
+                    elif has_old:
+                        os.rename(step.old_name, name, src_dir_fd=top, dst_dir_fd=at)
                     else:
                         os.unlink(name, dir_fd=at)
             if change.old is None:
@@ -397,7 +397,7 @@ class _Applying:
     def _clear(self, steps: Sequence[_Step]) -> None:
         """Remove the second names, what was made and not used, and at last the journal."""
         with folder_at(self._root) as top:
-            for name in (name for step in steps for name in (step.made, step.kept)):
+            for name in (name for step in steps for name in (step.new_name, step.old_name)):
                 with suppress(FileNotFoundError):
                     os.unlink(name, dir_fd=top)
         self._journal.unlink(missing_ok=True)
@@ -411,22 +411,22 @@ class _Applying:
         )
 
 
-def _is(at: int, name: str, wanted: File | None) -> bool:
+def _is(at: int, name: str, state: File | None) -> bool:
     """Return True if this, and nothing else, has the name in an open folder."""
     try:
         status = os.stat(name, dir_fd=at, follow_symlinks=False)
     except FileNotFoundError:
-        return wanted is None
-    if wanted is None:
+        return state is None
+    if state is None:
         return False
-    if wanted.kind == "link":
-        return stat.S_ISLNK(status.st_mode) and os.fsencode(os.readlink(name, dir_fd=at)) == wanted.data
-    if not stat.S_ISREG(status.st_mode) or status.st_size != len(wanted.data):
+    if state.kind == "link":
+        return stat.S_ISLNK(status.st_mode) and os.fsencode(os.readlink(name, dir_fd=at)) == state.data
+    if not stat.S_ISREG(status.st_mode) or status.st_size != len(state.data):
         return False
-    if bool(status.st_mode & 0o100) != wanted.runs:
+    if bool(status.st_mode & 0o100) != state.runs:
         return False
     with open(open_file(at, name), "rb") as file:  # noqa: PTH123 - a descriptor
-        return file.read() == wanted.data
+        return file.read() == state.data
 
 
 def _is_folder(at: int, name: str) -> bool:
@@ -436,10 +436,10 @@ def _is_folder(at: int, name: str) -> bool:
         return False
 
 
-def _is_same(at: int, name: str, there: int, other: str) -> bool:
+def _is_same(at: int, name: str, other_at: int, other: str) -> bool:
     """Return True if two names in open folders are those of one file."""
     return os.path.samestat(
-        os.stat(name, dir_fd=at, follow_symlinks=False), os.stat(other, dir_fd=there, follow_symlinks=False)
+        os.stat(name, dir_fd=at, follow_symlinks=False), os.stat(other, dir_fd=other_at, follow_symlinks=False)
     )
 
 

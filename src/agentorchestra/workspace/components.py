@@ -86,7 +86,7 @@ class Components:
         )
         self.agents = AgentContextManager(AGENT, registry, agents, access, builtin=builtin_agents(), distribution=dist)
         library = {name: prompts.get(name) for name in prompts.names}
-        self.prompts = PromptManager(PROMPT, registry, library, access, builtin=prompts.packaged, distribution=dist)
+        self.prompts = PromptManager(PROMPT, registry, library, access, builtin=prompts.builtin, distribution=dist)
         self.memories = MemoryManager(MEMORY, registry, memories, access, builtin=builtin_memories(), distribution=dist)
         managers = (self.tools, self.environments, self.agents, self.prompts, self.memories)
         self.managers: tuple[ContextManager[Any], ...] = managers
@@ -133,9 +133,9 @@ class Components:
         async with self._lock:
             if not self._started:
                 for manager in self.managers:
-                    installed = {entry.name: entry.one for entry in entry_points(manager.kind)}
+                    extensions = {entry.name: entry.component for entry in entry_points(manager.kind)}
                     manager.stock.give(
-                        {name: component for name, component in installed.items() if not manager.stock.has(name)},
+                        {name: component for name, component in extensions.items() if not manager.stock.has(name)},
                         origin="installed",
                     )
                 self._started = True

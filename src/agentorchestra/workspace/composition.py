@@ -122,7 +122,7 @@ class Composition:
             own,
             builtin=self.builtin.tools,
             sandbox=self.builtin.sandbox,
-            packaged=packaged_environments(environments),
+            factories=packaged_environments(environments),
             prompts=PromptLibrary(packaged_prompts(), self.folder / "prompts", app_folders=own.prompts),
             models=self.models,
         )
@@ -213,7 +213,7 @@ class Composition:
         """Return the folder with the files that were given with a run's task."""
         return self.runs_folder / run_id / "files"
 
-    def carried(self) -> CarriedFiles:
+    def carried_files(self) -> CarriedFiles:
         """Return the files of the runs as they go to other machines and come from there."""
         from agentorchestra.tools.files.storage import CarriedFiles
 
@@ -228,7 +228,7 @@ class Composition:
         by_digest = {ref.sha256: ref for ref in refs}
 
         async def share(ref: FileRef) -> None:
-            with await asyncio.to_thread(self.carried().content, ref) as file:
+            with await asyncio.to_thread(self.carried_files().content, ref) as file:
                 data = await asyncio.to_thread(file.read)
             await self.store.put_blob(data, TASK_FILE)
 
@@ -247,7 +247,7 @@ class Composition:
             refs = tuple(missing[index] for index in part)
             blobs = await asyncio.gather(*(self.store.get_blob(ref.sha256) for ref in refs))
             await asyncio.to_thread(
-                self.carried().put, run_id, refs, partial(_content, dict(zip(refs, blobs, strict=True)))
+                self.carried_files().put, run_id, refs, partial(_content, dict(zip(refs, blobs, strict=True)))
             )
 
     async def record(self, run_id: str) -> RunRecord:
@@ -259,13 +259,13 @@ class Composition:
             )
         return record
 
-    async def accepted(self, request: Acceptance) -> str | None:
+    async def accepted_run(self, request: Acceptance) -> str | None:
         """Return the run that was accepted under a request's key, if any; RequestKeyError if for another one."""
         key = request.key
-        found = None if key is None else await self.store.request(key)
-        if found is None:
+        entry = None if key is None else await self.store.request(key)
+        if entry is None:
             return None
-        run_id, earlier = found
+        run_id, earlier = entry
         if earlier != request.digest:
             raise RequestKeyError(
                 f"the key {key!r} was used for another request, which became run {run_id}; send this one under a new "
@@ -282,14 +282,14 @@ class Composition:
         """Return the values of the secrets that are known by now, by name."""
         from agentorchestra.tools.web.search.engines import key_variables
 
-        given = self.settings
-        names = [*given.secrets, *key_variables(given.search), *given.git.tokens.values(), given.github.token_env]
-        names += [*given.keyring, *self.models.key_variables]
-        names += [name for login in given.browser.logins.values() for name in login]
-        named = values_of(self.host.own.environ, names)
+        config = self.settings
+        names = [*config.secrets, *key_variables(config.search), *config.git.tokens.values(), config.github.token_env]
+        names += [*config.keyring, *self.models.key_variables]
+        names += [name for login in config.browser.logins.values() for name in login]
+        values = values_of(self.host.own.environ, names)
         # A tool that prints its environment would show the database's password.
         of_store = getattr(self.store, "secrets", {})
-        return {**named, **of_store, **self.components.secrets}
+        return {**values, **of_store, **self.components.secrets}
 
     def redact(self, text: str) -> str:
         return Redactor(self.secrets()).text(text)
@@ -361,13 +361,13 @@ class Calls(DirectCalls):
         return tuple(outcome.blocks(Source(kind="environment", ref=name)))
 
 
-def search_engines(settings: Settings, folder: Path, environ: Mapping[str, str], given: Sequence[Any]) -> Engines:
+def search_engines(settings: Settings, folder: Path, environ: Mapping[str, str], own_engines: Sequence[Any]) -> Engines:
     """Return the search engines that can be asked, and what the others lack.
 
     Args:
         settings: of the workspace; the folders that they name lie beside the settings file.
         environ: where keys are.
-        given: the user's own engines.
+        own_engines: the user's own engines.
 
     Raises:
         SettingsError: they name an engine that there is not, or two have one name.
@@ -377,4 +377,4 @@ def search_engines(settings: Settings, folder: Path, environ: Mapping[str, str],
 
     web = WebClient(settings.web)
     near = settings_folder(folder)
-    return engines_of(settings.search, folder=folder, near=near, web=web, environ=environ, engines=given)
+    return engines_of(settings.search, folder=folder, near=near, web=web, environ=environ, engines=own_engines)

@@ -77,10 +77,10 @@ EARLIER_MOST = 10
 DEFAULT_COST_USD = 1.0
 """Held for priced models when no dollar limit was given; the command line prints it."""
 
-_PINNED = ("tool", "environment", "agent", "prompt")
+_KINDS = ("tool", "environment", "agent", "prompt")
 """The kinds of components that a manifest pins by name."""
 
-_SETTLED = (
+_MANIFEST_SETTINGS = (
     "embedding_model",
     "transcription_model",
     "prompt_tool_chars",
@@ -138,8 +138,8 @@ class RunCreator:
         if system not in catalog.agents:
             find_system(system, catalog.systems)
         run_id = new_run_id()
-        spec = self._drawn(spec, run_id)
-        equipment = await self._equipped(spec, objects, system)
+        spec = self._spec_with_candidates(spec, run_id)
+        equipment = await self._equipment_of(spec, objects, system)
         catalog, models = catalog.of(equipment), equipment.models
         models.check(name)
         agent = catalog.agents.get(system)
@@ -170,8 +170,8 @@ class RunCreator:
         )
         roles = self._roles(spec, models)
         steps = self._steps(spec, agent)
-        pinned = self._pinned(run_id, name, roles, models, spec.budget, self._part_settings(spec))
-        seeing = pinned["media_models"]
+        fields = self._base_fields(run_id, name, roles, models, spec.budget, self._part_settings(spec))
+        seeing = fields["media_models"]
         self._check_heard(spec.files, seeing)
         blind = not (seeing.get("image") or seeing.get("document"))
         before = last.manifest.files if last else ()
@@ -180,15 +180,15 @@ class RunCreator:
         project = last.manifest.project if last else None
         if turns:
             _check_same_project(spec, project)
-        surveyed = await self._surveyed(spec) if not turns else None
+        survey = await self._survey_project(spec) if not turns else None
         files = await self._keep_files(run_id, spec.files, temporary=temporary_files, blind=blind, before=before)
         await parts.share_files(files.refs)
         schema = _schema_of(objects.output_type)
-        project = await self._copied(run_id, surveyed) if surveyed is not None else project
+        project = await self._copy_project(run_id, survey) if survey is not None else project
         schemas = await self._equipper.keep_texts(equipment)
         environments = catalog.environments_for(equipment)
         manifest = RunManifest(
-            **pinned,
+            **fields,
             task=parts.redact(task),
             system=system,
             files=files.refs,
@@ -199,7 +199,7 @@ class RunCreator:
             max_steps=steps,
             on_ask=spec.on_ask or settings.on_ask,
             on_uncertain=spec.on_uncertain or settings.on_uncertain,
-            labels=self._redacted(spec.labels),
+            labels=self._redacted_labels(spec.labels),
             output_schema=schema,
             session=session,
             previous=turns[0].id if turns else None,
@@ -208,7 +208,7 @@ class RunCreator:
             agents={name: pin_of(agent) for name, agent in sorted(team.items())},
             finish=finish,
             action=action,
-            kept=await self._remembered(turns),
+            kept=await self._memory_values(turns),
             schemas=schemas,
             memory=memory,
             memory_session=session,
@@ -229,7 +229,7 @@ class RunCreator:
         )
         left = await self._left_by(last) if last else None
         await self._write(run_id, manifest, accepted, maker=parts.engine.owner if begins else None, begins=left)
-        self._equipper.given.keep(run_id, equipment)
+        self._equipper.run_equipment.keep(run_id, equipment)
         return run_id
 
     async def foresee(self, spec: RunSpec, objects: RunObjects) -> Foresight:
@@ -242,19 +242,19 @@ class RunCreator:
         if system not in catalog.agents:
             find_system(system, catalog.systems)
         await self._parts.ready()
-        models = (await self._equipped(spec, objects, system)).models
+        models = (await self._equipment_of(spec, objects, system)).models
         name = settings.model if spec.model is None else spec.model
         models.check(name)
-        wanted = self._part_settings(spec)
-        pinned = self._pinned("", name, self._roles(spec, models), models, spec.budget, wanted)
-        return foreseen(wanted, self._steps(spec, catalog.agents.get(system)), pinned["budget"])
+        parts = self._part_settings(spec)
+        fields = self._base_fields("", name, self._roles(spec, models), models, spec.budget, parts)
+        return foreseen(parts, self._steps(spec, catalog.agents.get(system)), fields["budget"])
 
     async def create_calls(self) -> tuple[str, RunManifest]:
         """Write the run that holds the calls made outside of runs; return its id and manifest."""
         settings, catalog = self._settings, self._catalog
         run_id = new_run_id()
         manifest = RunManifest(
-            **self._pinned(
+            **self._base_fields(
                 run_id, settings.model, dict(settings.roles), catalog.models, None, settings.parts, media_cost=False
             ),
             task=CALLS_TASK,
@@ -280,30 +280,30 @@ class RunCreator:
                 raise FileInputError(f"{path} does not exist; check the name and the folder it is in.")
         await self.foresee(spec, RunObjects())
         files, project = tuple(file.resolve() for file in spec.files), spec.project and spec.project.resolve()
-        found = spec.model_copy(update={"files": files, "project": project})
-        named = schedule.model_copy(update={"name": schedule.name or run_id, "spec": found})
+        run_spec = spec.model_copy(update={"files": files, "project": project})
+        entry = schedule.model_copy(update={"name": schedule.name or run_id, "spec": run_spec})
         model = spec.model or self._settings.model
         manifest = RunManifest(
             # Its runs have budgets: it asks no model, and is at work for years.
-            **self._pinned(run_id, model, {}, self._catalog.models, None, PartSettings()) | {"budget": Budget()},
+            **self._base_fields(run_id, model, {}, self._catalog.models, None, PartSettings()) | {"budget": Budget()},
             task=parts.redact(spec.task),
             system=SCHEDULE,
             seed=sha256_text(run_id)[:16],
-            options=parts.redact_json(named.model_dump(mode="json", exclude_defaults=True)),
+            options=parts.redact_json(entry.model_dump(mode="json", exclude_defaults=True)),
             created=parts.clock.now(),
         )
         # What a server takes on goes on after a crash, wherever there is one, and with `resume --due`.
         await self._write(run_id, manifest, Acceptance(manifest.created), maker=parts.engine.owner)
         return run_id
 
-    def _pinned(
+    def _base_fields(
         self,
         run_id: str,
         model: str,
         roles: dict[str, RoleSettings],
         models: Any,
         budget: Budget | None,
-        wanted: PartSettings,
+        parts: PartSettings,
         *,
         media_cost: bool = True,
     ) -> dict[str, Any]:
@@ -311,27 +311,27 @@ class RunCreator:
 
         Args:
             budget: that was given.
-            wanted: the parts of its main agent.
+            parts: the parts of its main agent.
             media_cost: count what models that only see or hear may cost.
         """
         settings, host = self._settings, self._parts.host
-        mixed = wanted.mixture or {}
-        names = [one for name in (*_named(model, roles), *mixed) for one in models.chain(name)]
-        for one in settings.team.models:
-            models.check(one)
-        asked = {*names, *settings.team.models, *settings.models}
+        mixture = parts.mixture or {}
+        names = [model_name for name in (*_first_models(model, roles), *mixture) for model_name in models.chain(name)]
+        for model_name in settings.team.models:
+            models.check(model_name)
+        pool = {*names, *settings.team.models, *settings.models}
         seeing = self._media_models(models, model, roles)
-        perhaps = {one for each in seeing.values() for one in each} if media_cost else ()
+        perhaps = {model_name for seers in seeing.values() for model_name in seers} if media_cost else ()
         return {
-            **{name: getattr(settings, name) for name in _SETTLED},
-            "parts": wanted,
+            **{name: getattr(settings, name) for name in _MANIFEST_SETTINGS},
+            "parts": parts,
             "model": model,
             "roles": roles,
             "budget": self._budget(names, budget, models, perhaps=perhaps),
-            "context_windows": self._windows(asked, models),
+            "context_windows": self._windows(pool, models),
             "media_models": seeing,
             "forced": tuple(
-                name for name, client in _clients(asked, models) if client.native_tools and client.profile.may_force
+                name for name, client in _clients(pool, models) if client.native_tools and client.profile.may_force
             ),
             "choices": settings.team.models,
             "shorten": settings.team.shorten,
@@ -346,14 +346,14 @@ class RunCreator:
         """Return the parts of a run's main agent: those that it names, over those of the settings."""
         if spec.parts is None:
             return self._settings.parts
-        wanted = spec.parts.over(self._settings.parts)
-        if spec.parts.rounds is not None and wanted.refine in (None, "none"):
+        parts = spec.parts.over(self._settings.parts)
+        if spec.parts.rounds is not None and parts.refine in (None, "none"):
             raise SettingsError(
                 f"parts.rounds = {spec.parts.rounds}, and nothing is refined; set parts.refine to textgrad or reflect "
                 "(--refine), or leave the rounds out"
             )
         try:
-            return PartSettings.model_validate(wanted.model_dump())
+            return PartSettings.model_validate(parts.model_dump())
         except ValidationError as exc:
             raise SettingsError(exc.errors()[0]["msg"].removeprefix("Value error, ")) from None
 
@@ -369,22 +369,22 @@ class RunCreator:
         bases = (getattr(make(), "base", None) for make in environments.values())
         return next((base.image.digest for base in bases if base is not None and base.image is not None), "")
 
-    def _redacted(self, labels: Mapping[str, str]) -> dict[str, str]:
+    def _redacted_labels(self, labels: Mapping[str, str]) -> dict[str, str]:
         return {self._parts.redact(key): self._parts.redact(value) for key, value in labels.items()}
 
     async def _write(
         self,
         run_id: str,
         manifest: RunManifest,
-        accepted: Acceptance | None = None,
+        acceptance: Acceptance | None = None,
         *,
         maker: Owner | None = None,
         begins: TurnState | None = None,
     ) -> None:
         created = new_event(RunCreated(manifest=manifest, begins=begins), ts=manifest.created)
-        await self._parts.store.create_run(run_id, manifest, [created], accepted=accepted, maker=maker)
+        await self._parts.store.create_run(run_id, manifest, [created], acceptance=acceptance, maker=maker)
 
-    async def _equipped(self, spec: RunSpec, objects: RunObjects, system: str) -> Equipment:
+    async def _equipment_of(self, spec: RunSpec, objects: RunObjects, system: str) -> Equipment:
         """Return what the run is driven with; what its environments need of this machine is there."""
         from agentorchestra.systems.coral import Coral
 
@@ -395,14 +395,14 @@ class RunCreator:
             environments = (*environments, "files", "terminal")
         if agent is not None and agent.on_request:  # who names the agent wants where it works
             environments = (*environments, *agent.environments)
-        named = self._catalog.environments_named(environments, equipment)
-        for one in named:  # what it needs of this machine is missed now, not in the middle of the work
-            check = getattr(self._catalog.packaged[one](), "check", None)
+        names = self._catalog.environments_named(environments, equipment)
+        for name in names:  # what it needs of this machine is missed now, not in the middle of the work
+            check = getattr(self._catalog.packaged[name](), "check", None)
             if check is not None:
                 check()
         drive = self._catalog.systems.get(system)
         society = drive.limits if isinstance(drive, Coral) else None
-        return replace(equipment, environments=named, system=system, society=society)
+        return replace(equipment, environments=names, system=system, society=society)
 
     def _check_components(self, components: Mapping[str, str], has: Mapping[str, Collection[str]]) -> None:
         """Refuse versions of components that a run would not use; `has` are names by kind.
@@ -423,7 +423,7 @@ class RunCreator:
                     f"{first_names(sorted(has[kind]))}"
                 )
 
-    def _drawn(self, spec: RunSpec, run_id: str) -> RunSpec:
+    def _spec_with_candidates(self, spec: RunSpec, run_id: str) -> RunSpec:
         """Return a spec with the candidates that its run is to use, of those which have a share of the runs.
 
         Which version it has is a label either way, so that the two can be compared (evolution/canary.py).
@@ -489,39 +489,39 @@ class RunCreator:
 
     # -- memory and sessions ---------------------------------------------------------------------------------------
 
-    def _memory_name(self, given: str | None) -> str:
+    def _memory_name(self, memory: str | None) -> str:
         from agentorchestra.tea.memory.base import NO_MEMORY
 
         memories = self._catalog.memories
-        name = self._settings.memory if given is None else given
+        name = self._settings.memory if memory is None else memory
         if name not in ("", NO_MEMORY, *memories):
             failure = self._parts.components.memories.stock.failures().get(name)
             if failure is not None:
                 raise UnknownComponentError(failure)
-            there = [NO_MEMORY, *sorted(memories)]
-            guess = did_you_mean(name, there, f"there are: {', '.join(there)}")
+            choices = [NO_MEMORY, *sorted(memories)]
+            guess = did_you_mean(name, choices, f"there are: {', '.join(choices)}")
             raise UnknownComponentError(f"no memory system {name!r}; {guess}")
-        known = ("", NO_MEMORY, *sorted(memories))
-        for agent, one in self._settings.agents.items():
-            if one.memory is not None and one.memory not in known:
+        valid = ("", NO_MEMORY, *sorted(memories))
+        for agent, options in self._settings.agents.items():
+            if options.memory is not None and options.memory not in valid:
                 raise SettingsError(
-                    f"the settings give the agent {agent!r} the memory system {one.memory!r} (agents.{agent}.memory), "
-                    f"which is not there; the memory systems: {', '.join(known[1:])}"
+                    f"the settings give the agent {agent!r} the memory system {options.memory!r} "
+                    f"(agents.{agent}.memory), which is not there; the memory systems: {', '.join(valid[1:])}"
                 )
         return "" if name == NO_MEMORY else name
 
-    async def _turns(self, wanted: str | None) -> tuple[str | None, list[RunHead]]:
+    async def _turns(self, run_or_session: str | None) -> tuple[str | None, list[RunHead]]:
         """Return the name of a session and its turns, newest first, of which the last one is over.
 
         Raises:
             SessionBusyError: it is not.
             SessionError: it came from elsewhere.
         """
-        if wanted is None:
+        if run_or_session is None:
             return None, []
-        if not wanted.strip():
+        if not run_or_session.strip():
             raise SettingsError("the session has no name; give one, e.g. --session contract")
-        session, turns = await turns_of(self._parts.store, wanted)
+        session, turns = await turns_of(self._parts.store, run_or_session)
         if turns:  # the store looks once more, when the run is written
             check_over(session, turns[0].id, turns[0].status)
         if turns and turns[0].imported is not None:
@@ -537,32 +537,32 @@ class RunCreator:
 
     async def _earlier(self, runs: Sequence[RunHead]) -> tuple[Exchange, ...]:
         """Return a session's earlier tasks and answers, oldest first: what the log has of runs that gave an answer."""
-        found: list[Exchange] = []
+        exchanges: list[Exchange] = []
         for record in runs:
             if record.status in (RunStatus.CREATED, RunStatus.RUNNING):
                 continue
             events = await self._parts.store.load(record.id)
-            ended = next((e.data for e in reversed(events) if e.type == "run_ended"), None)
-            answer = str(ended.result.get("answer") or "") if isinstance(ended, RunEnded) else ""
+            end = next((e.data for e in reversed(events) if e.type == "run_ended"), None)
+            answer = str(end.result.get("answer") or "") if isinstance(end, RunEnded) else ""
             if answer:
-                words = "\n\n".join([record.manifest.task, *Ledger.of(events).heard()])
-                found.append(Exchange(run_id=record.id, task=words, answer=_whole(answer), status=record.status))
-            if len(found) == EARLIER_MOST:
+                words = "\n\n".join([record.manifest.task, *Ledger.of(events).read_mail()])
+                exchanges.append(Exchange(run_id=record.id, task=words, answer=_whole(answer), status=record.status))
+            if len(exchanges) == EARLIER_MOST:
                 break
-        return tuple(reversed(found))
+        return tuple(reversed(exchanges))
 
-    async def _remembered(self, runs: Sequence[RunHead]) -> dict[str, JsonValue]:
+    async def _memory_values(self, runs: Sequence[RunHead]) -> dict[str, JsonValue]:
         """Return what agents remember at the end of a session's latest run: what it began with, and what it left."""
         for record in runs:
             if record.status not in FINAL:
                 continue
-            kept = dict((await self._parts.record(record.id)).manifest.kept)
+            values = dict((await self._parts.record(record.id)).manifest.kept)
             records = Ledger.of(await self._parts.store.load(record.id)).records
             for key in sorted(key for key in records if key.branch == "/"):
                 outcome = records[key].outcome
                 writes = outcome.writes if outcome is not None else {}
-                kept |= {name: value for name, value in writes.items() if name.startswith(KEPT)}
-            return {_whole(name): _whole(value) for name, value in kept.items() if value is not None}
+                values |= {name: value for name, value in writes.items() if name.startswith(KEPT)}
+            return {_whole(name): _whole(value) for name, value in values.items() if value is not None}
         return {}
 
     # -- files -----------------------------------------------------------------------------------------------------
@@ -579,13 +579,13 @@ class RunCreator:
         from agentorchestra.tools.files.common import WAY_TO_HEAR
 
         sounds = [file for file in files if (mimetypes.guess_type(str(file))[0] or "").startswith("audio/")]
-        given = [sound for sound in sounds if sound.is_file()]
-        if not given or len(given) < len(files) or seeing.get("audio"):
+        recordings = [sound for sound in sounds if sound.is_file()]
+        if not recordings or len(recordings) < len(files) or seeing.get("audio"):
             return
         scribe = self._settings.transcription_model
         if not scribe:
             raise UnheardRecordingError(
-                f"{given[0].name} is a recording, and no model of this run hears: {WAY_TO_HEAR}."
+                f"{recordings[0].name} is a recording, and no model of this run hears: {WAY_TO_HEAR}."
             )
         self._catalog.models.check(scribe)
 
@@ -613,7 +613,7 @@ class RunCreator:
         finally:
             stop.set()  # nobody awaits a cancelled call's thread: it stops between two pieces
 
-    async def _surveyed(self, spec: RunSpec) -> Survey | None:
+    async def _survey_project(self, spec: RunSpec) -> Survey | None:
         """Look at a run's project before anything is spent; ProjectError or SandboxUnavailableError if it cannot be."""
         from agentorchestra.environments.project import survey
         from agentorchestra.workspace.task_folder import need_sandbox
@@ -621,15 +621,15 @@ class RunCreator:
         if spec.project is None:
             return None
         await need_sandbox(self._parts.builtin.workbench.sandbox, "work on a project")
-        held = await asyncio.to_thread(
+        result = await asyncio.to_thread(
             survey, spec.project, self._project_limits, self._settings.folder.see, apart=self._parts.folder
         )
-        if spec.files and any(file == FILES or file.startswith(f"{FILES}/") for file in held.files):
+        if spec.files and any(file == FILES or file.startswith(f"{FILES}/") for file in result.files):
             raise ProjectError(
                 f"{spec.project} has a {FILES}/, where agents see the files that are given with a task; leave --file "
                 "away and name them in the task"
             )
-        return held
+        return result
 
     @property
     def _project_limits(self) -> FolderLimits:
@@ -638,7 +638,7 @@ class RunCreator:
             int(min(limits.max_project_mib, limits.max_mib) * MIB), limits.max_entries, int(limits.max_file_mib * MIB)
         )
 
-    async def _copied(self, run_id: str, survey: Survey) -> Project:
+    async def _copy_project(self, run_id: str, survey: Survey) -> Project:
         """Copy a project into the folder of its run, and keep what it holds."""
         from agentorchestra.environments.project import Copier
 
@@ -677,8 +677,8 @@ class RunCreator:
         parent = await parts.record(run_id)
         events = await parts.store.load(run_id)
         seq = fork_point(run_id, events, at)
-        copied = await parts.store.load(run_id, upto=seq, verify=True)
-        ledger = Ledger.of(copied)
+        parent_events = await parts.store.load(run_id, upto=seq, verify=True)
+        ledger = Ledger.of(parent_events)
         await parts.ready()  # environments that were registered from texts are at hand then
         refuse_lost_environments(run_id, ledger, self._catalog.every_environment)
         for key, value in outcomes.items():
@@ -687,8 +687,8 @@ class RunCreator:
         twice = sorted(name for name in prompts if f"prompt:{name}" in other.components)
         if twice:
             raise ForkError(f"the prompt {twice[0]!r} is given as a file and as a version; give one of them")
-        kept = {key: one for key, one in base.components.items() if key.removeprefix("prompt:") not in prompts}
-        base = replace(base, components={**kept, **other.components})
+        rest = {key: version for key, version in base.components.items() if key.removeprefix("prompt:") not in prompts}
+        base = replace(base, components={**rest, **other.components})
         equipment = await self._equipper.with_objects(base, objects)
         self._equipper.check(parent.manifest, equipment)
         overrides: dict[str, JsonValue] = {
@@ -700,12 +700,12 @@ class RunCreator:
         changes |= await self._other_prompts(parent.manifest, equipment, prompts, overrides)
         changed = parent.manifest.model_copy(update=changes)
         changes |= await self._other_versions(changed, equipment, other.components, overrides)
-        limits = current_budget(parent.manifest, copied).model_dump()
+        limits = current_budget(parent.manifest, parent_events).model_dump()
         limits |= (other.budget or Budget()).model_dump(exclude_none=True)
-        asked = [parent.manifest.model]
+        first_models = [parent.manifest.model]
         if "model" in changes:
-            asked = _named(changes["model"], changes["roles"])
-        names = [one for name in asked for one in equipment.models.chain(name)]
+            first_models = _first_models(changes["model"], changes["roles"])
+        names = [link for name in first_models for link in equipment.models.chain(name)]
         new_id = new_run_id()
         manifest = parent.manifest.model_copy(
             update={
@@ -716,22 +716,22 @@ class RunCreator:
                 "began": parent.manifest.began or parent.manifest.created,
                 "created": parts.clock.now(),
                 "budget": self._budget(names, Budget(**limits), equipment.models),
-                "labels": parent.manifest.labels | self._redacted(other.labels),
+                "labels": parent.manifest.labels | self._redacted_labels(other.labels),
                 "session": None,  # the session has the parent's answer already
                 "distribution": distribution(),
             }
         )
         if parent.imported is not None:
-            manifest = await self._made_own(manifest, equipment, given=tuple(prompts))
-        redacted = parts.redact_json(dict(outcomes))
-        new = forked_events(run_id, copied, seq, manifest, outcomes=redacted, now=manifest.created)
+            manifest = await self._made_own(manifest, equipment, prompts=tuple(prompts))
+        safe_outcomes = parts.redact_json(dict(outcomes))
+        new = forked_events(run_id, parent_events, seq, manifest, outcomes=safe_outcomes, now=manifest.created)
         await parts.fetch_files(run_id, parent.manifest.files)
         await asyncio.to_thread(link_files, parts.files_of(run_id), parts.files_of(new_id))
         await parts.store.create_run(new_id, manifest, new)
-        self._equipper.given.keep(new_id, equipment)
+        self._equipper.run_equipment.keep(new_id, equipment)
         return new_id
 
-    async def _made_own(self, manifest: RunManifest, equipment: Equipment, *, given: tuple[str, ...]) -> RunManifest:
+    async def _made_own(self, manifest: RunManifest, equipment: Equipment, *, prompts: tuple[str, ...]) -> RunManifest:
         """Return the manifest of a fork of an imported run: with this machine's application, tools and prompts.
 
         The fork is a run of this machine, so nothing of what came in may stand for this machine's own.
@@ -739,13 +739,13 @@ class RunCreator:
         Args:
             manifest: made of the parent's.
             equipment: what the fork is driven with.
-            given: names of the prompts that were given to the fork.
+            prompts: names of the prompts that were given to the fork.
         """
         from agentorchestra.tea.programs.sources import pin_of
 
         catalog, host = self._catalog.of(equipment), self._parts.host
         environments = {name: make() for name, make in catalog.environments_for(equipment).items()}
-        foreign = {f"prompt:{name}" for name in manifest.prompts if name not in given}
+        foreign = {f"prompt:{name}" for name in manifest.prompts if name not in prompts}
         return manifest.model_copy(
             update={
                 "app": host.app,
@@ -754,7 +754,7 @@ class RunCreator:
                 "project": manifest.project and Project(path="", began=manifest.project.began),
                 "tools": {name: pin_of(equipment.tools.get(name) or environments[name]) for name in manifest.tools},
                 "agents": {name: pin_of(catalog.agents[name]) for name in manifest.agents},
-                "prompts": equipment.prompts.pins() | {name: manifest.prompts[name] for name in given},
+                "prompts": equipment.prompts.pins() | {name: manifest.prompts[name] for name in prompts},
                 "overrides": {name: value for name, value in manifest.overrides.items() if name not in foreign},
                 "schemas": await self._equipper.keep_texts(equipment),
             }
@@ -806,10 +806,10 @@ class RunCreator:
             },
         )
         overrides |= {f"component:{key}": version for key, version in versions.items()}
-        made = {"tool": equipment.tools, "environment": {name: make() for name, make in environments.items()}}
+        components = {"tool": equipment.tools, "environment": {name: make() for name, make in environments.items()}}
         pins = equipment.prompts.pins()
-        names = {kind: [key.partition(":")[2] for key in versions if key.startswith(f"{kind}:")] for kind in _PINNED}
-        again = {name: pin_of(made[kind][name]) for kind in made for name in names[kind]}
+        names = {kind: [key.partition(":")[2] for key in versions if key.startswith(f"{kind}:")] for kind in _KINDS}
+        again = {name: pin_of(components[kind][name]) for kind in components for name in names[kind]}
         return {
             "components": dict(equipment.components),
             "tools": manifest.tools | again,
@@ -827,17 +827,17 @@ class RunCreator:
         name, roles = manifest.model if other.model is None else other.model, dict(manifest.roles)
         models.check(name)
         if other.model is not None:
-            roles = {role: one.model_copy(update={"model": ""}) for role, one in roles.items()}
-        for role, given in other.roles.items():
-            models.check(given)
-            roles[role] = roles.get(role, RoleSettings()).model_copy(update={"model": given})
-            overrides[f"role:{role}"] = given
+            roles = {role: role_settings.model_copy(update={"model": ""}) for role, role_settings in roles.items()}
+        for role, model in other.roles.items():
+            models.check(model)
+            roles[role] = roles.get(role, RoleSettings()).model_copy(update={"model": model})
+            overrides[f"role:{role}"] = model
         if other.model is not None:
             overrides["model"] = name
         return {
             "model": name,
             "roles": dict(sorted(roles.items())),
-            "context_windows": manifest.context_windows | self._windows({*_named(name, roles)}, models),
+            "context_windows": manifest.context_windows | self._windows({*_first_models(name, roles)}, models),
             "media_models": self._media_models(models, name, roles),
         }
 
@@ -870,7 +870,7 @@ def _memories(name: str, agents: Mapping[str, Any]) -> set[str]:
     return {name, *(agent.memory for agent in agents.values())} - {""}
 
 
-def _named(model: str, roles: Mapping[str, RoleSettings]) -> list[str]:
+def _first_models(model: str, roles: Mapping[str, RoleSettings]) -> list[str]:
     """Return the models that are asked first: a run's own, and those of its roles."""
     return [model, *(role.model for role in roles.values() if role.model)]
 
@@ -884,13 +884,13 @@ def _clients(names: set[str], models: Any) -> Iterator[tuple[str, Any]]:
             continue
 
 
-def _check_chosen(names: Sequence[str], known: Mapping[str, Any]) -> None:
+def _check_chosen(names: Sequence[str], agents: Mapping[str, Any]) -> None:
     """Raise UnknownComponentError if the settings choose an agent for the team that is not there."""
     for name in names:
-        if name not in known:
+        if name not in agents:
             raise UnknownComponentError(
                 f"the settings choose the agent {name!r} for the team (team.agents), which is not there; the agents: "
-                f"{', '.join(sorted(known))}"
+                f"{', '.join(sorted(agents))}"
             )
 
 

@@ -60,15 +60,15 @@ async def folder_files(run: Run) -> FolderFiles:
     before = FolderManifest()
     if now.began:
         before = await read_manifest(await run.blob(now.began), run.blob)
-    had = {(entry.path, entry.content) for entry in before.entries}
-    changed = [entry for entry in now.entries if entry.kind == "file" and (entry.path, entry.content) not in had]
-    made = [entry for entry in changed if _GIT not in entry.path.split("/")]
+    old = {(entry.path, entry.content) for entry in before.entries}
+    changed = [entry for entry in now.entries if entry.kind == "file" and (entry.path, entry.content) not in old]
+    entries = [entry for entry in changed if _GIT not in entry.path.split("/")]
     makers = ", ".join(_makers(run))
     files = tuple(
         RunFile(name=entry.path, media_type=_type_of(entry.path), size=entry.size, sha256=entry.content, made_by=makers)
-        for entry in made[:MOST_FILES]
+        for entry in entries[:MOST_FILES]
     )
-    return FolderFiles(files, len(made) - len(files) + len(now.left_out))
+    return FolderFiles(files, len(entries) - len(files) + len(now.left_out))
 
 
 async def check_target(out: str | Path | None) -> None:
@@ -109,8 +109,8 @@ async def save(store: Store, files: Sequence[RunFile], out: Path) -> FilesSaved:
     if not files:
         return FilesSaved(out)
     await asyncio.to_thread(check_out, out)
-    saved: list[RunFile] = []
-    written, missing = 0, list[str]()
+    copies: list[RunFile] = []
+    count, missing = 0, list[str]()
     for file in files:
         try:
             data = await store.get_blob(file.sha256)
@@ -121,9 +121,9 @@ async def save(store: Store, files: Sequence[RunFile], out: Path) -> FilesSaved:
             name, new = await asyncio.to_thread(_write, out, clean_name(file.name), data)
         except (OSError, ValueError) as exc:
             raise _unwritable(out, exc) from None
-        saved.append(file.model_copy(update={"path": str(out / name)}))
-        written += new
-    return FilesSaved(out, tuple(saved), written, tuple(missing))
+        copies.append(file.model_copy(update={"path": str(out / name)}))
+        count += new
+    return FilesSaved(out, tuple(copies), count, tuple(missing))
 
 
 def _is_there(path: Path) -> bool:
@@ -143,8 +143,8 @@ def _unwritable(out: Path, exc: Exception) -> OutFolderError:
 def _makers(run: Run) -> list[str]:
     state = f"{ENV_STATE}{FOLDER}"
     records = run.ledger.records.values()
-    acted = (record for record in records if record.outcome is not None and state in record.outcome.writes)
-    return sorted({name_of(record) for record in acted if record.effect.get("instance") == FOLDER})
+    change_records = (record for record in records if record.outcome is not None and state in record.outcome.writes)
+    return sorted({name_of(record) for record in change_records if record.effect.get("instance") == FOLDER})
 
 
 def _type_of(name: str) -> str:
@@ -158,10 +158,10 @@ def _write(out: Path, name: str, data: bytes) -> tuple[str, bool]:
     sha256 = hashlib.sha256(data).hexdigest()
     with _below(out.resolve(), folders) as (at, place):
         for candidate in numbered_names(last):
-            held = _held(at, candidate, len(data))
-            if held == sha256:
+            digest = _digest_of(at, candidate, len(data))
+            if digest == sha256:
                 return "/".join((*place, candidate)), False
-            if held is None and _write_new(at, candidate, data):
+            if digest is None and _write_new(at, candidate, data):
                 return "/".join((*place, candidate)), True
     raise AssertionError("unreachable")
 
@@ -193,7 +193,7 @@ def _down(at: int, part: str) -> tuple[int, str]:
     raise AssertionError("unreachable")
 
 
-def _held(at: int, name: str, size: int) -> str | None:
+def _digest_of(at: int, name: str, size: int) -> str | None:
     """Return the SHA-256 of a file, "" for what cannot be the same, None for nothing."""
     try:
         status = os.stat(name, dir_fd=at, follow_symlinks=False)
@@ -232,7 +232,7 @@ def _place(at: int, half: str, name: str) -> bool:
         if exc.errno not in _NO_LINKS:
             raise
         # A file system without links: the look and the renaming are not one there.
-        if _held(at, name, -1) is not None:
+        if _digest_of(at, name, -1) is not None:
             return False
         os.rename(half, name, src_dir_fd=at, dst_dir_fd=at)
     return True

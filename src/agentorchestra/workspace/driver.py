@@ -80,20 +80,20 @@ class RunDriver:
     async def result(self, run_id: str) -> RunResult:
         record = await self._parts.record(run_id)
         events = await self._parts.store.load(run_id)
-        run = self.recorded(record, events)
-        ended = last_end(events)
-        if ended is None or ended.status != record.status:
-            earlier = ended or RunEnded(status=record.status, active_s=0)
-            ended = RunEnded(
+        run = self.recorded_run(record, events)
+        end = last_end(events)
+        if end is None or end.status != record.status:
+            earlier = end or RunEnded(status=record.status, active_s=0)
+            end = RunEnded(
                 status=record.status,
                 active_s=round(run.active_s(), 3),
                 files=earlier.files,
                 more_files=earlier.more_files,
                 tests=earlier.tests,
             )
-        return await self._with_diff(job.make_result(run_id, record.manifest, ended, run), record, run)
+        return await self._with_diff(job.make_result(run_id, record.manifest, end, run), record, run)
 
-    def recorded(self, record: RunRecord, events: list[Event]) -> Run:
+    def recorded_run(self, record: RunRecord, events: list[Event]) -> Run:
         """Return a run as its log has it, to read from."""
         services = self._handlers.for_run(self._equipper.base())
         return Run(services, record.id, record.manifest, events, epoch=None, mode="replay")
@@ -141,17 +141,17 @@ class RunDriver:
         """
         record = await self._parts.record(run_id)
         if record.status in FINAL:
-            return _typed(await self.result(run_id), objects.output_type)
+            return _with_output_type(await self.result(run_id), objects.output_type)
         waits = record.status is RunStatus.WAITING and budget in (None, Budget())
         if waits and not_yet(await self._parts.store.load(run_id), self._parts.clock.now()):
-            return _typed(await self.result(run_id), objects.output_type)
+            return _with_output_type(await self.result(run_id), objects.output_type)
         await self._parts.ready()
-        had = await self._equipper.with_objects(self._equipper.of(record), objects)
-        equipment = await self._equipper.as_started(record, had, pin=pin)
+        equipment_before = await self._equipper.with_objects(self._equipper.of(record), objects)
+        equipment = await self._equipper.as_started(record, equipment_before, pin=pin)
         self._equipper.check(record.manifest, equipment)
         if record.manifest.system != SCHEDULE:  # which asks none; its runs say what they lack
             equipment.models.check(record.manifest.model)
-        self._equipper.given.keep(run_id, had)  # what is pinned is so for this time
+        self._equipper.run_equipment.keep(run_id, equipment_before)  # what is pinned is so for this time
         return await self.drive(run_id, objects, equipment, budget, wrap, if_going_on=if_going_on)
 
     async def drive(
@@ -168,7 +168,7 @@ class RunDriver:
         parts = self._parts
         record = await parts.record(run_id)
         if record.status in FINAL:
-            return _typed(await self.result(run_id), objects.output_type)
+            return _with_output_type(await self.result(run_id), objects.output_type)
         equipment = equipment or await self._equipper.with_objects(self._equipper.of(record), RunObjects())
         services = self._handlers.for_run(equipment, objects.policy)
         if wrap is not None:
@@ -207,9 +207,9 @@ class RunDriver:
                 if run.ledger.driven_with is None or run.ledger.driven_with[1] != changed:
                     for change in changes:
                         run.note(change.sentence, level="warning")
-                taken = taken_over(record.manifest, parts.catalog.agents)
-                if taken and run.ledger.driven_with is None:
-                    run.note(taken)
+                note = taken_over(record.manifest, parts.catalog.agents)
+                if note and run.ledger.driven_with is None:
+                    run.note(note)
                 for failure in self._parts.components.failures():
                     run.note(failure, level="warning")
                 result = await job.drive(run, top, owner=parts.engine.owner, code=code, changed=changed)
@@ -224,12 +224,12 @@ class RunDriver:
         await parts.fetch_files(run_id if part is None else part.run, record.manifest.files)
         over = True
         try:
-            async with self._hooked(run_id, objects):
+            async with self._with_hooks(run_id, objects):
                 result = await parts.engine.submit(run_id, drive)
             over = result.status not in PENDING
         finally:
             if over:
-                self._equipper.given.ended(run_id)
+                self._equipper.run_equipment.note_end(run_id)
         if result.status is RunStatus.WAITING:
             # What came while the job ended found nobody who would hear it.
             request = await request_of(parts.store, run_id)
@@ -237,7 +237,7 @@ class RunDriver:
                 await end_undriven(parts.store, parts.engine, parts.clock, run_id, request)
             if (await parts.record(run_id)).status in (RunStatus.PAUSED, RunStatus.CANCELLED):
                 result = await self.result(run_id)
-        return _typed(result, objects.output_type)
+        return _with_output_type(result, objects.output_type)
 
     async def _answered_since(self, run: Run) -> bool:
         # From the log alone: the run's own ledger may have taken the answer in while siblings were at work.
@@ -267,13 +267,13 @@ class RunDriver:
             await keep(root, Schedule.model_validate(manifest.options))
         catalog = self._parts.catalog.of(equipment)
         hidden = catalog.hidden(equipment)
-        pinned = {*manifest.tools} - self._equipper.gone(manifest, equipment)
-        tools = tuple(sorted(pinned - catalog.behind - hidden))
+        pinned_names = {*manifest.tools} - self._equipper.gone_components(manifest, equipment)
+        tools = tuple(sorted(pinned_names - catalog.behind - hidden))
         role, agent = "agent", catalog.agents.get(manifest.system) if manifest.system not in catalog.systems else None
         if agent is not None:
             role = agent.role
-            names = agent.reach(tuple(pinned - catalog.builtin - hidden))
-            tools = tuple(sorted({*names, *manifest.environments} & pinned))
+            names = agent.reach(tuple(pinned_names - catalog.builtin - hidden))
+            tools = tuple(sorted({*names, *manifest.environments} & pinned_names))
         spec = AgentSpec(
             name=manifest.system,
             instruction=manifest.task,
@@ -305,43 +305,43 @@ class RunDriver:
         parts = self._parts
         record = await parts.record(run_id)
         ledger = Ledger.of(await parts.store.load(run_id))
-        held = ledger.answered.get(question or "")
-        if held is not None:
-            raise AnswerError(earlier_answer(run_id, held))
+        prior = ledger.answered.get(question or "")
+        if prior is not None:
+            raise AnswerError(earlier_answer(run_id, prior))
         if record.status in FINAL:
             raise AnswerError(
                 f"run {run_id} has no open {kind} any more: it is over ({record.status.value}); start a new run"
             )
         asks = open_questions(ledger)
         fitting = [ask for ask in asks if ask.kind == kind and question in (None, ask.key) and code in (None, ask.code)]
-        listed = "; ".join(f"{ask.key} ({_kind(ask)}): {ask.question}" for ask in asks) or "none"
+        open_list = "; ".join(f"{ask.key} ({_kind(ask)}): {ask.question}" for ask in asks) or "none"
         if not fitting:
-            named = (f" {question}" if question else "") + (f" with the code {code!r}" if code is not None else "")
+            target = (f" {question}" if question else "") + (f" with the code {code!r}" if code is not None else "")
             verb = "answer" if kind == "question" else "approve or deny"
             last = max(ledger.answered.values(), key=lambda ask: ask.seq, default=None)
             so = f". The last: {earlier_answer(run_id, last)}" if last is not None else ""
-            raise AnswerError(f"run {run_id} has no open {kind}{named} to {verb}; open: {listed}{so}")
+            raise AnswerError(f"run {run_id} has no open {kind}{target} to {verb}; open: {open_list}{so}")
         if answer is True and question is None and code is None and len(fitting) > 1:
             raise AnswerError(
                 f"run {run_id} asks permission for {len(fitting)} calls; name the one that was shown by its code; "
-                f"open: {listed}"
+                f"open: {open_list}"
             )
-        chosen = fitting[0]
+        oldest = fitting[0]
         reply = parts.redact_json(answer)
-        began = ledger.records[EffectKey.parse(chosen.key)].began
-        held, given = await settle(parts.store, run_id, chosen.key, reply, by=by, now=parts.clock.now(), began=began)
-        if held is None:
+        began = ledger.records[EffectKey.parse(oldest.key)].began
+        prior, first = await settle(parts.store, run_id, oldest.key, reply, by=by, now=parts.clock.now(), began=began)
+        if prior is None:
             raise AnswerError(
-                f"question {chosen.key} of run {run_id} is asked no more: what led to it is done anew; "
+                f"question {oldest.key} of run {run_id} is asked no more: what led to it is done anew; "
                 f"`agentorchestra show {run_id}` lists what is open"
             )
-        if not given:
-            raise AnswerError(earlier_answer(run_id, held))
+        if not first:
+            raise AnswerError(earlier_answer(run_id, prior))
         await parts.engine.poke(run_id)
-        return chosen
+        return oldest
 
     @asynccontextmanager
-    async def watched(self, run_id: str, *, whole: bool = False) -> AsyncIterator[asyncio.Queue[Notice]]:
+    async def notices_of(self, run_id: str, *, whole: bool = False) -> AsyncIterator[asyncio.Queue[Notice]]:
         """Give a queue of notices of a run that is about to be driven here; `whole`: one that loses none."""
         bus = self._buses.setdefault(run_id, Bus())
         try:
@@ -352,7 +352,7 @@ class RunDriver:
                 self._buses.pop(run_id, None)
 
     @asynccontextmanager
-    async def _hooked(self, run_id: str, objects: RunObjects) -> AsyncIterator[None]:
+    async def _with_hooks(self, run_id: str, objects: RunObjects) -> AsyncIterator[None]:
         """Tell the hooks of the workspace and of the run what happens while the context is open."""
         own = self._parts.host.own
         hooks = Hooks(
@@ -363,17 +363,17 @@ class RunDriver:
         if not hooks:
             yield
             return
-        async with self.watched(run_id, whole=True) as queue:
-            told = asyncio.create_task(hooks.follow(queue))
+        async with self.notices_of(run_id, whole=True) as queue:
+            task = asyncio.create_task(hooks.follow(queue))
             try:
                 yield
             finally:
                 queue.put_nowait(Notice(kind="end", run=""))
-                await told
+                await task
 
     async def stream(self, run_id: str, objects: RunObjects) -> AsyncGenerator[Notice, None]:
         """Drive a run and yield what happens in it, at last the end with the result."""
-        async with self.watched(run_id) as queue:
+        async with self.notices_of(run_id) as queue:
             work = asyncio.create_task(self.drive(run_id, objects))
             self._tasks.add(work)
             bus = self._buses[run_id]
@@ -427,7 +427,7 @@ class RunDriver:
         )
 
 
-def _typed(result: RunResult, output_type: type[Any] | None) -> RunResult:
+def _with_output_type(result: RunResult, output_type: type[Any] | None) -> RunResult:
     """Return the result with its output as an object of a type; raise OutputError if a complete answer does not fit."""
     if output_type is None or result.output_value is None:
         return result

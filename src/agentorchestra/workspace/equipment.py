@@ -108,7 +108,7 @@ class PinMismatch(NamedTuple):
 
 
 class GivenEquipment:
-    """What runs were given in this process; of those that have ended only the last `ENDED_KEPT`."""
+    """What runs were given in this process; of those that have ended only the last `ENDED_MOST`."""
 
     def __init__(self) -> None:
         self._of: dict[str, Equipment] = {}
@@ -123,17 +123,17 @@ class GivenEquipment:
         """Return what a run was given, None where that was elsewhere or too many have ended since."""
         return self._of.get(run_id)
 
-    def ended(self, run_id: str) -> None:
+    def note_end(self, run_id: str) -> None:
         """Note the end of a run; forget the one that ended longest ago where they are too many."""
         self._ended.pop(run_id, None)
         self._ended[run_id] = None
-        if len(self._ended) > ENDED_KEPT:
+        if len(self._ended) > ENDED_MOST:
             oldest = next(iter(self._ended))
             del self._ended[oldest]
             self._of.pop(oldest, None)
 
 
-ENDED_KEPT = 100  # ended runs whose own tools and model are at hand for a replay or a fork without being given again
+ENDED_MOST = 100  # ended runs whose own tools and model are at hand for a replay or a fork without being given again
 
 
 class _OfTools:
@@ -167,18 +167,18 @@ class Equipper:
 
     Args:
         parts: of the workspace.
-        given: what runs were given in this process; also before the workspace was opened again.
+        run_equipment: what runs were given in this process; also before the workspace was opened again.
         clients: the models that were given to runs as objects, but for scripted ones that are used up.
     """
 
-    def __init__(self, parts: Composition, given: GivenEquipment, clients: list[Any]) -> None:
+    def __init__(self, parts: Composition, run_equipment: GivenEquipment, clients: list[Any]) -> None:
         self._catalog = parts.catalog
         self._components = parts.components
         self._store = parts.store
         self._preset = parts.settings.preset
         self._without = parts.settings.without_tools
         self._namespace = parts.host.namespace
-        self.given = given
+        self.run_equipment = run_equipment
         self._clients = clients
         self._kept_texts: set[str] = set()
         self._keeping = asyncio.Lock()
@@ -190,11 +190,11 @@ class Equipper:
         Raises:
             UnknownComponentError: the settings take away a tool that is not packaged here.
         """
-        packaged = self._catalog.builtin | {"transcribe_file"}  # there only where a model writes recordings down
-        if unknown := {*self._without} - packaged:
+        packaged_names = self._catalog.builtin | {"transcribe_file"}  # there only where a model writes recordings down
+        if unknown := {*self._without} - packaged_names:
             raise UnknownComponentError(
                 f"the settings take away (without_tools) {', '.join(sorted(unknown))}; packaged are other names: "
-                f"{', '.join(sorted(packaged))}"
+                f"{', '.join(sorted(packaged_names))}"
             )
         tools = {name: tool for name, tool in self._catalog.tools.items() if name not in self._without}
         return Equipment(tools, self._catalog.models, self._catalog.prompts)
@@ -205,14 +205,14 @@ class Equipper:
         base = self.base()
         if manifest.checks < ENCODING and "fetch" in base.tools.keys() - {*self._catalog.replaced}:
             base = replace(base, tools={**base.tools, "fetch": base.tools["fetch"].without("encoding")})
-        named = replace(
+        rebuilt = replace(
             base,
             environments=manifest.environments,
             system=manifest.system,
             society=manifest.society,
             components={} if record.imported is not None else manifest.components,  # those are another machine's
         )
-        return self.given.get(record.id) or named
+        return self.run_equipment.get(record.id) or rebuilt
 
     async def with_objects(self, base: Equipment, objects: RunObjects) -> Equipment:
         """Return the equipment with a run's own tools and client, and with the versions of components that it names.
@@ -227,37 +227,37 @@ class Equipper:
         catalog, models, model = self._catalog, base.models, as_client(objects.model)
         if model is not None and not isinstance(model, str):
             models = models.overlay(model)
-            others = [client for client in self._clients if client is not model and not getattr(client, "spent", False)]
-            self._clients[:] = [*others, model]
+            rest = [client for client in self._clients if client is not model and not getattr(client, "spent", False)]
+            self._clients[:] = [*rest, model]
         for tool in objects.tools:
             if is_toolkit(tool):
                 raise ToolDefinitionError(f"the toolkit {tool.name!r} belongs to a workspace: Workspace(tools=[...])")
-        given = tools_by_name(objects.tools, catalog.every_environment)
-        need_nothing(given, {*catalog.tools}, {*catalog.every_environment}, {*catalog.agents})
-        given = await self._components.tools.stock.admit(given)
-        return await self._with_versions(replace(base, tools={**base.tools, **given}, models=models))
+        own_tools = tools_by_name(objects.tools, catalog.every_environment)
+        need_nothing(own_tools, {*catalog.tools}, {*catalog.every_environment}, {*catalog.agents})
+        own_tools = await self._components.tools.stock.admit(own_tools)
+        return await self._with_versions(replace(base, tools={**base.tools, **own_tools}, models=models))
 
     async def _with_versions(self, base: Equipment) -> Equipment:
-        found: dict[str, dict[str, Any]] = {}
+        versions: dict[str, dict[str, Any]] = {}
         for key, version in base.components.items():
             kind, _, name = key.partition(":")
             if kind == "tool" and name not in base.tools:
                 continue  # of a server that this process has not opened: a replay shows what the log has of it
-            found.setdefault(kind, {})[name] = await self._components.of_kind(kind).stock.version(name, version)
-        tools, prompts = found.pop("tool", {}), found.pop("prompt", {})
-        return replace(base, tools={**base.tools, **tools}, prompts=base.prompts.with_prompts(prompts), named=found)
+            versions.setdefault(kind, {})[name] = await self._components.of_kind(kind).stock.version(name, version)
+        tools, library = versions.pop("tool", {}), base.prompts.with_prompts(versions.pop("prompt", {}))
+        return replace(base, tools={**base.tools, **tools}, prompts=library, versions=versions)
 
     def pins(self, tools: Mapping[str, Any]) -> dict[str, Pinned]:
-        return dict(self._known(tools).pins)
+        return dict(self._derived_parts(tools).pins)
 
-    def _known(self, tools: Mapping[str, Any]) -> _OfTools:
+    def _derived_parts(self, tools: Mapping[str, Any]) -> _OfTools:
         if not self._last.is_of(tools):  # most runs have the same tools as the one before
             self._last = _OfTools(tools)
         return self._last
 
     async def keep_texts(self, equipment: Equipment) -> str:
         """Keep the texts of prompts and tools that a run will be pinned to; return the hash of its tools' schemas."""
-        digest, of_tools = self._known(equipment.tools).texts
+        digest, of_tools = self._derived_parts(equipment.tools).texts
         texts = {**equipment.prompts.texts(), **of_tools}
         if texts.keys() <= self._kept_texts:
             return digest
@@ -285,44 +285,44 @@ class Equipper:
         from agentorchestra.tea.programs.sources import pinned_tool
         from agentorchestra.tea.prompts.restrictions import check_plain
 
-        manifest, imported = record.manifest, record.imported is not None
-        if pin and imported:
+        manifest, is_imported = record.manifest, record.imported is not None
+        if pin and is_imported:
             raise PinError(
                 f"run {record.id} was imported: the texts of its tools came with it and are not executed; install the "
                 "tools it needs and go on without --pin (it has its own prompts in any case)"
             )
         came = set()
-        if imported:
-            came = set(await self._store.find_blobs([one.source for one in manifest.prompts.values() if one.source]))
+        if is_imported:
+            came = set(await self._store.find_blobs([ref.source for ref in manifest.prompts.values() if ref.source]))
         today = equipment.prompts.pins()
         texts: dict[str, str] = {}
-        for name, one in manifest.prompts.items():
-            if f"prompt:{name}" not in manifest.overrides and not pin and one.source not in came:
+        for name, ref in manifest.prompts.items():
+            if f"prompt:{name}" not in manifest.overrides and not pin and ref.source not in came:
                 continue
-            if not one.source:  # the first versions kept no texts of prompts
+            if not ref.source:  # the first versions kept no texts of prompts
                 continue
-            if name not in today or today[name].content_hash != one.content_hash:
-                texts[name] = await self._kept_text(f"prompt {name!r}", one)
-                if imported:
+            if name not in today or today[name].content_hash != ref.content_hash:
+                texts[name] = await self._kept_text(f"prompt {name!r}", ref)
+                if is_imported:
                     check_plain(texts[name], name)
         apart = apart or {}
         tools = {**equipment.tools, **apart}
         environments = self._catalog.of(equipment).environments_for(equipment)
-        for name, one in manifest.tools.items() if pin else ():
+        for name, ref in manifest.tools.items() if pin else ():
             tool = tools.get(name)
-            same = tool is not None and tool.content_hash == one.content_hash
+            same = tool is not None and tool.content_hash == ref.content_hash
             if same or name in environments or name in apart:
                 continue
-            if self._registered("tool", name, one):
-                tools[name] = await self._components.tools.stock.version(name, one.version)
+            if self._is_registered("tool", name, ref):
+                tools[name] = await self._components.tools.stock.version(name, ref.version)
                 continue
             package = without_namespace(getattr(tool, "__module__", "")).rpartition(".")[0]
             try:
-                text = await self._kept_text(f"tool {name!r}", one)
+                text = await self._kept_text(f"tool {name!r}", ref)
                 with within(self._namespace):
-                    tools[name] = pinned_tool(name, one, text, package=package)
+                    tools[name] = pinned_tool(name, ref, text, package=package)
             except PinError:
-                if not self._is_packaged(name, one):
+                if not self._is_packaged(name, ref):
                     raise
         prompts = _with_kept(equipment.prompts, texts) if texts else equipment.prompts
         return replace(equipment, tools=tools, prompts=prompts)
@@ -331,7 +331,7 @@ class Equipper:
         """Return True for a tool that comes with the package or stands behind another component, or once did."""
         return name in self._catalog.builtin | self._catalog.behind or self._is_gone("tool", name, pin)
 
-    def _registered(self, kind: str, name: str, pin: Pinned) -> bool:
+    def _is_registered(self, kind: str, name: str, pin: Pinned) -> bool:
         """Return True if the registry can make what a run was pinned to: words may be laid over its text."""
         manager = self._components.of_kind(kind)
         history = manager.registry.history(kind, name)
@@ -358,20 +358,20 @@ class Equipper:
             if not pin or Ledger.of(events).upgraded_at:  # who went on did so with today's
                 return started
             # Nothing is executed: of a packaged tool that is another one, it is enough how models saw it.
-            others = [
+            changed_tools = [
                 name
                 for name, tool in manifest.tools.items()
                 if self._is_packaged(name, tool)
-                and (found := started.tools.get(name)) is not None
-                and found.content_hash != tool.content_hash
+                and (tool_here := started.tools.get(name)) is not None
+                and tool_here.content_hash != tool.content_hash
             ]
-            recorded = await self._recorded_tools(record, others, events, here=started.tools)
-            return replace(started, tools={**started.tools, **recorded})
+            recorded_tools = await self._recorded_tools(record, changed_tools, events, here=started.tools)
+            return replace(started, tools={**started.tools, **recorded_tools})
         started = await self.as_started(record, equipment, pin=False)
         environments = self._catalog.of(equipment).environments_for(equipment)
         names = [name for name in manifest.tools if name not in environments]
         tools = await self._recorded_tools(record, names, events, here=equipment.tools)
-        return replace(started, tools=tools, models=RecordedModels(), recorded=manifest)
+        return replace(started, tools=tools, models=RecordedModels(), manifest=manifest)
 
     async def _recorded_tools(
         self, record: RunRecord, names: Sequence[str], events: list[Event], here: Mapping[str, Any] | None = None
@@ -401,18 +401,18 @@ class Equipper:
         pins = {("tool", name): pin for name, pin in self.pins(equipment.tools).items()}
         pins |= {("prompt", name): pin for name, pin in equipment.prompts.pins().items()}
         pins |= {("agent", name): pin_of(catalog.agents[name]) for name in manifest.agents if name in catalog.agents}
-        made = {name: environments[name]() for name in manifest.tools if name in environments}
-        pins |= {("environment", name): pin_of(environment) for name, environment in made.items()}
-        recorded = {("environment" if name in made else "tool", name): pin for name, pin in manifest.tools.items()}
-        recorded |= {("prompt", name): pin for name, pin in manifest.prompts.items()}
-        recorded |= {("agent", name): pin for name, pin in manifest.agents.items()}
+        instances = {name: environments[name]() for name in manifest.tools if name in environments}
+        pins |= {("environment", name): pin_of(environment) for name, environment in instances.items()}
+        old_pins = {("environment" if name in instances else "tool", name): pin for name, pin in manifest.tools.items()}
+        old_pins |= {("prompt", name): pin for name, pin in manifest.prompts.items()}
+        old_pins |= {("agent", name): pin for name, pin in manifest.agents.items()}
         changed = []
-        for (kind, name), was in recorded.items():
+        for (kind, name), was in old_pins.items():
             now = pins.get((kind, name))
             if now is None:
                 if kind != "prompt" and self._is_gone(kind, name, was):  # no code of today asks for such a prompt
-                    gone = f"{kind} {name} is no part of the package any more: the run goes on without it"
-                    changed.append(PinMismatch(f"{kind}:{name}", "", gone))
+                    notice = f"{kind} {name} is no part of the package any more: the run goes on without it"
+                    changed.append(PinMismatch(f"{kind}:{name}", "", notice))
                 continue
             # The file around a tool may change without the tool: it has another version then, and is the same.
             if now.content_hash != was.content_hash:
@@ -424,7 +424,7 @@ class Equipper:
                 changed.append(PinMismatch(f"{kind}:{name}", now.content_hash, sentence))
         return changed
 
-    def gone(self, manifest: RunManifest, equipment: Equipment) -> set[str]:
+    def gone_components(self, manifest: RunManifest, equipment: Equipment) -> set[str]:
         """Return the tools and environments of a run that came with the package once, and do not any more."""
         here = {*equipment.tools, *self._catalog.of(equipment).environments_for(equipment)}
         return {name for name, pin in manifest.tools.items() if name not in here and self._is_gone("tool", name, pin)}
@@ -432,8 +432,8 @@ class Equipper:
     def _is_gone(self, kind: str, name: str, pin: Pinned) -> bool:
         """Return True for a component that came with the package once, and does not any more."""
         kinds = ("tool", "environment") if kind == "tool" else (kind,)
-        for each in kinds:
-            history = self._components.of_kind(each).registry.history(each, name)
+        for any_kind in kinds:
+            history = self._components.of_kind(any_kind).registry.history(any_kind, name)
             if history is not None and pin.version in history.names:
                 return history.version(pin.version).origin == "package"
         return False
@@ -457,21 +457,21 @@ class Equipper:
         from agentorchestra.tea.registry.reach import first_affected
 
         manifest, ledger = record.manifest, Ledger.of(events)
-        pinned = {"tool": manifest.tools, "environment": manifest.tools, "agent": manifest.agents}
-        found = []
+        pins_by_kind = {"tool": manifest.tools, "environment": manifest.tools, "agent": manifest.agents}
+        candidates = []
         for key, version in components.items():
             kind, _, name = key.partition(":")
             stock = self._components.of_kind(kind).stock
-            pin = {**pinned, "prompt": manifest.prompts}.get(kind, {}).get(name)
-            had = manifest.components.get(key) or (pin.version if pin is not None else _memory_used(ledger, name))
-            before = stock.history(name, hidden=True).version(had)
+            pin = {**pins_by_kind, "prompt": manifest.prompts}.get(kind, {}).get(name)
+            old = manifest.components.get(key) or (pin.version if pin is not None else _memory_used(ledger, name))
+            before = stock.history(name, hidden=True).version(old)
             after = stock.history(name, hidden=True).version(version)
-            template, others = "", []
+            template, peers = "", []
             if kind == "prompt":
                 template = (await stock.version(name, before.version)).template
-                others = [one.template for other, one in stock.live().items() if other != name]
-            found.append(first_affected(ledger, before, after, template=template, peers=others))
-        return min((one for one in found if one is not None), key=lambda one: one.at, default=None)
+                peers = [entry.template for other, entry in stock.live().items() if other != name]
+            candidates.append(first_affected(ledger, before, after, template=template, peers=peers))
+        return min((entry for entry in candidates if entry is not None), key=lambda entry: entry.at, default=None)
 
     def check(self, manifest: RunManifest, equipment: Equipment) -> None:
         """Complain if this process does not have what a run was started with.
@@ -487,20 +487,20 @@ class Equipper:
                 f"the run was started with the preset {manifest.preset!r}, this workspace has "
                 f"{self._preset!r}; open it with Workspace(..., preset={manifest.preset!r})"
             )
-        here = {*equipment.tools, *catalog.environments_for(equipment), *self.gone(manifest, equipment)}
+        here = {*equipment.tools, *catalog.environments_for(equipment), *self.gone_components(manifest, equipment)}
         missing = sorted({*manifest.tools} - here)
         agents = sorted(set(manifest.agents) - set(catalog.agents))
         missing += [name for name in agents if not self._is_gone("agent", name, manifest.agents[name])]
-        known = {*catalog.systems, *catalog.agents, CALLS, SCHEDULE}
+        system_names = {*catalog.systems, *catalog.agents, CALLS, SCHEDULE}
         if manifest.system == SCHEDULE:
             need_croniter()
-        missing += [manifest.system] if manifest.system not in known else []
-        served = {name: pin.origin for name in missing if (pin := manifest.tools.get(name)) and pin.origin}
-        if served:
+        missing += [manifest.system] if manifest.system not in system_names else []
+        origins = {name: pin.origin for name in missing if (pin := manifest.tools.get(name)) and pin.origin}
+        if origins:
             raise UnknownComponentError(
-                f"this process does not have {first_names(served)}, tools of {', '.join(sorted(set(served.values())))} "
-                f'which the run was started with; name the file of the servers by --mcp, by mcp = "mcp.json" in '
-                f"{SETTINGS_FILE}, or by tools=[mcp(...)]"
+                f"this process does not have {first_names(origins)}, tools of "
+                f"{', '.join(sorted(set(origins.values())))} which the run was started with; "
+                f'name the file of the servers by --mcp, by mcp = "mcp.json" in {SETTINGS_FILE}, or by tools=[mcp(...)]'
             )
         if missing:
             place = f"its app is {manifest.app!r}" if manifest.app else "no app was recorded with it"
@@ -515,12 +515,12 @@ def _with_kept(prompts: PromptLibrary, texts: Mapping[str, str]) -> PromptLibrar
     try:
         return prompts.with_texts(texts)
     except PromptError:  # which of them?
-        packaged = {*prompts.packaged}
+        names = {*prompts.builtin}
         for name, text in texts.items():
             try:
                 prompts = prompts.with_texts({name: text})
             except PromptError:
-                if name not in packaged:
+                if name not in names:
                     raise
         return prompts
 
@@ -529,4 +529,4 @@ def _memory_used(ledger: Ledger, name: str) -> str | None:
     """Return the version of a memory system that a run used, which its manifest does not pin; None for none."""
     kinds = (EffectKind.READ_MEMORY, EffectKind.WRITE_MEMORY)
     used = [record.effect["component"].rpartition("@") for record in ledger.records.values() if record.kind in kinds]
-    return next((version for named, _, version in used if named == name), None)
+    return next((version for memory, _, version in used if memory == name), None)

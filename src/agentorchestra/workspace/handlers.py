@@ -37,13 +37,13 @@ class Handlers:
 
     Args:
         parts: of the workspace.
-        ended: is called when a run has ended, while its environments are still open.
+        at_end: is called when a run has ended, while its environments are still open.
     """
 
-    def __init__(self, parts: Composition, ended: Callable[[Run, RunStatus], Awaitable[TestsRan | None]]) -> None:
+    def __init__(self, parts: Composition, at_end: Callable[[Run, RunStatus], Awaitable[TestsRan | None]]) -> None:
         from agentorchestra.tea.calling.threads import Threads
 
-        self._parts, self._ended = parts, ended
+        self._parts, self._at_end = parts, at_end
         self._threads = Threads(MAX_THREADS)
 
     async def aclose(self) -> None:
@@ -52,28 +52,28 @@ class Handlers:
         for interpreter in self._parts.programs:
             await interpreter.aclose()
 
-    def for_calls(self, called: Mapping[str, Any]) -> Services:
+    def for_calls(self, callees: Mapping[str, Any]) -> Services:
         """Return the services of calls outside of runs (of tools by `name@version`), with what is registered later."""
         catalog = self._parts.catalog
         environments = LiveMapping(lambda: catalog.every_environment)
         equipment = Equipment(LiveMapping(lambda: catalog.tools), catalog.models, catalog.prompts)
-        return self._services(equipment, None, environments, environments, called)
+        return self._services(equipment, None, environments, environments, callees)
 
     def for_run(self, equipment: Equipment, policy: Policy | None = None) -> Services:
         """Return the services of a run; `policy` takes the place of the workspace's."""
         every = self._parts.catalog.of(equipment).environments_for(equipment)
-        shown = every
-        if equipment.recorded is not None:
-            shown = {name: tool for name, tool in every.items() if name in equipment.recorded.tools}
-        return self._services(equipment, policy, every, shown, None)
+        visible = every
+        if equipment.manifest is not None:
+            visible = {name: tool for name, tool in every.items() if name in equipment.manifest.tools}
+        return self._services(equipment, policy, every, visible, None)
 
     def _services(
         self,
         equipment: Equipment,
         policy: Policy | None,
         environments: Mapping[str, Any],
-        shown: Mapping[str, Any],
-        called: Mapping[str, Any] | None,
+        visible: Mapping[str, Any],
+        callees: Mapping[str, Any] | None,
     ) -> Services:
         """Return services with all environments, of which agents are shown some."""
         from agentorchestra.agents.agent import agent_effect
@@ -83,27 +83,27 @@ class Handlers:
 
         parts, host = self._parts, self._parts.host
         hidden = parts.catalog.of(equipment).hidden(equipment)
-        kit = self._kit(equipment, shown, hidden)
-        handlers = self._handlers(equipment, kit, called)
+        kit = self._kit(equipment, visible, hidden)
+        handlers = self._handlers(equipment, kit, callees)
         if host.own.handlers is not None:
             handlers = host.own.handlers(handlers)
             _refuse_redacting(handlers)
-        chosen = policy or host.own.policy
+        own_policy = policy or host.own.policy
 
         def tool_effect(name: str, arguments: dict[str, JsonValue], ctx: BranchContext[Any]) -> Effect:
-            found = equipment.tools.get(name)
-            if found is None:
+            tool = equipment.tools.get(name)
+            if tool is None:
                 raise UnknownComponentError(f"no tool {name!r}; the tools: {', '.join(sorted(equipment.tools))}")
-            return effect_for(found, arguments, role=ctx.role, provenance=ctx.provenance)
+            return effect_for(tool, arguments, role=ctx.role, provenance=ctx.provenance)
 
         kinds: dict[EffectKind, Mapping[str, Any]] = {
             EffectKind.INVOKE_TOOL: equipment.tools,
-            EffectKind.INVOKE_ACTION: shown,
+            EffectKind.INVOKE_ACTION: visible,
             EffectKind.INVOKE_AGENT: kit.agents,
             EffectKind.SPAWN: kit.agents,
         }
 
-        def granted(effect: Effect) -> frozenset[str]:
+        def granted_names(effect: Effect) -> frozenset[str]:
             tool = kinds.get(effect.kind, {}).get(effect.name)
             names = hidden & {*getattr(tool, "environments", ())}
             return names | frozenset(getattr(tool, "uses", ()))
@@ -111,7 +111,7 @@ class Handlers:
         return Services(
             store=parts.store,
             handlers=handlers,
-            policy=lambda folder: chosen or DefaultPolicy(parts.settings.policy, folder=folder),
+            policy=lambda folder: own_policy or DefaultPolicy(parts.settings.policy, folder=folder),
             environments=environments,
             secrets=parts.secrets(),
             environ=host.own.environ,
@@ -125,8 +125,8 @@ class Handlers:
             plan_effect=partial(plan_effect, kit),
             review_effect=partial(review_effect, kit),
             may_review=partial(may_review, kit),
-            granted=granted,
-            ended=self._ended,
+            granted=granted_names,
+            ended=self._at_end,
             folder_files=folder_files,
             elsewhere=parts.engine.elsewhere,
         )
@@ -141,8 +141,8 @@ class Handlers:
         # Where there is an agent for an environment, general workers do not have it besides.
         expert = {name for agent in team.values() if agent.on_request for name in agent.environments}
         agents = team
-        if equipment.recorded is not None:
-            agents = {name: agent for name, agent in team.items() if name in equipment.recorded.agents}
+        if equipment.manifest is not None:
+            agents = {name: agent for name, agent in team.items() if name in equipment.manifest.agents}
         own = {*equipment.tools} - catalog.builtin | {*environments}
         bench, workshop = parts.builtin.workbench, None
         if bench.sandbox is not None:
@@ -167,7 +167,7 @@ class Handlers:
             team_systems={name: system_purpose(name, catalog.systems) for name in parts.settings.team.systems},
         )
 
-    def _handlers(self, equipment: Equipment, kit: Kit, called: Mapping[str, Any] | None) -> dict[EffectKind, Handler]:
+    def _handlers(self, equipment: Equipment, kit: Kit, callees: Mapping[str, Any] | None) -> dict[EffectKind, Handler]:
         from agentorchestra.agents.handler import AgentHandler, SpawnHandler
         from agentorchestra.models.handler import RequestModelHandler
         from agentorchestra.models.services import EmbedHandler, TranscribeHandler
@@ -186,7 +186,7 @@ class Handlers:
             EffectKind.TRANSCRIBE: TranscribeHandler(equipment.models),
             EffectKind.INVOKE_TOOL: ToolHandler(
                 tools.get,
-                by_component=called,
+                by_component=callees,
                 max_result_chars=settings.max_result_chars,
                 timeout_s=settings.tool_timeout_s,
                 threads=self._threads,

@@ -72,16 +72,16 @@ def _own(path: Path, text: str) -> Policy:
             module = load_module(text, label=str(path))
     except SourceError as exc:
         raise PolicyFileError(f"the policy {exc}") from exc
-    named = {name: var for name, var in vars(module).items() if callable(getattr(var, "decide", None))}
-    made = {name: one for name, one in named.items() if not isinstance(one, type)}
-    classes = {name: one for name, one in named.items() if getattr(one, "__module__", "") == module.__name__}
-    found: dict[str, Any] = made or classes
-    if len(found) != 1:
-        how = f"{len(found)} policies ({', '.join(found)})" if found else "no policy: no class with a method `decide`"
-        raise PolicyFileError(f"{path} has {how}; leave one in it (docs/security.md, A policy of your own)")
-    ((name, one),) = found.items()
+    deciders = {name: var for name, var in vars(module).items() if callable(getattr(var, "decide", None))}
+    objects = {name: var for name, var in deciders.items() if not isinstance(var, type)}
+    classes = {name: var for name, var in deciders.items() if getattr(var, "__module__", "") == module.__name__}
+    pool: dict[str, Any] = objects or classes
+    if len(pool) != 1:
+        problem = f"{len(pool)} policies ({', '.join(pool)})" if pool else "no policy: no class with a method `decide`"
+        raise PolicyFileError(f"{path} has {problem}; leave one in it (docs/security.md, A policy of your own)")
+    ((name, var),) = pool.items()
     try:
-        policy: Policy = one() if isinstance(one, type) else one
+        policy: Policy = var() if isinstance(var, type) else var
     except Exception as exc:  # the user's own code
         raise PolicyFileError(
             f"the policy {name} of {path} cannot be made: {type(exc).__name__}: {exc}; make one in the file, "
@@ -104,8 +104,8 @@ class PolicyTrials(Facet):
         events = await parts.store.load(record.id)
         folder = parts.runs_folder / record.id
         try:
-            recorded = await _kept(parts, record.manifest.schemas)
-            schemas = {**_of_environments(parts), **recorded, **Ledger.of(events).codec.schemas()}
+            run_schemas = await _kept_schemas(parts, record.manifest.schemas)
+            schemas = {**_of_environments(parts), **run_schemas, **Ledger.of(events).codec.schemas()}
             return judged_again(record.id, record.manifest, events, policy, schemas=schemas, folder=folder)
         except EventFormatError as exc:
             raise EventFormatError(f"run {record.id} cannot be judged: {exc}") from None
@@ -122,7 +122,7 @@ class PolicyTrials(Facet):
         Raises:
             UnknownRunError, RunUnderWayError, ForkError, UnknownComponentError, and what `resume` raises.
         """
-        from agentorchestra.workspace.probe import Probe, Prober, compared
+        from agentorchestra.workspace.probe import Probe, Prober, compare
 
         store, record = self._parts.store, await self._parts.record(run_id)
         await refuse_under_way(self._parts, record)
@@ -138,7 +138,7 @@ class PolicyTrials(Facet):
             fork=fork,
             status=result.status,
             swapped=len(prober.swap),
-            effects=compared(prober, Ledger.of(await store.load(fork))),
+            effects=compare(prober, Ledger.of(await store.load(fork))),
             usage=result.usage,
             error=result.error or "",
         )
@@ -155,7 +155,7 @@ async def refuse_under_way(parts: Composition, record: RunRecord) -> None:
         )
 
 
-async def _kept(parts: Composition, digest: str) -> dict[str, ToolSchema]:
+async def _kept_schemas(parts: Composition, digest: str) -> dict[str, ToolSchema]:
     """Return the schemas that were kept with a run, of which its models may have been told in words."""
     if not digest or not await parts.store.find_blobs([digest]):
         return {}

@@ -29,10 +29,10 @@ _ACTS = frozenset({EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.
 _READ = _ACTS | {EffectKind.READ_MEMORY, EffectKind.TRANSCRIBE}
 """Kinds whose results are read from outside; models, agents and people are not asked for other values."""
 
-_KEPT = frozenset({EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE})
+_KEPT_KINDS = frozenset({EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE})
 """Kinds that leave something in the fork's own folder or sandbox, which later ones find there."""
 
-_REFUSED = "it was not carried out: this run only shows what would have been done. Go on without it"
+_REFUSAL = "it was not carried out: this run only shows what would have been done. Go on without it"
 
 
 class Followed(BaseModel, frozen=True):
@@ -88,11 +88,11 @@ class Prober:
     def __init__(self, manifest: RunManifest, ledger: Ledger) -> None:
         self._recorded: defaultdict[str, list[Outcome]] = defaultdict(list)
         kinds = _READ | {EffectKind.ASK_HUMAN}
-        found = [(key, row, ledger.codec.decode(row.effect)) for key, row in _listed(ledger) if row.kind in kinds]
-        self._acting = [row for row in found if is_sensitive(row[2]) or _reads(row[2])]
+        calls = [(key, row, ledger.codec.decode(row.effect)) for key, row in _rows(ledger) if row.kind in kinds]
+        self._acting = [row for row in calls if is_sensitive(row[2]) or _reads(row[2])]
         read: list[Record] = []
         texts = [manifest.task, *ledger.own_words()]
-        for _, record, effect in found:
+        for _, record, effect in calls:
             outcome = record.outcome
             if outcome is None or _is_entered(effect):
                 continue
@@ -101,9 +101,9 @@ class Prober:
             if outcome.trust is Trust.UNTRUSTED and effect.kind in _READ:
                 read.append(record)
         values = (leaf.value for _, _, effect in self._acting if is_sensitive(effect) for leaf in leaves_of(effect))
-        copied = (value.strip() for value in values if isinstance(value, str))
+        strings = (value.strip() for value in values if isinstance(value, str))
         words = words_of((manifest.task, *manifest.earlier_words, *ledger.own_words()))
-        self.swap = Substitution(copied, words, texts)
+        self.swap = Substitution(strings, words, texts)
         self.first = min((record.began for record in read if self._is_other(record.outcome)), default=None)
         """The first event about a result with a value that is swapped, None without one."""
 
@@ -117,9 +117,9 @@ class Prober:
             return []
         return [(key, effect) for key, record, effect in self._acting if record.outcome is None or record.seq >= first]
 
-    def probed(self, fork: Ledger) -> list[tuple[EffectKey, Effect]]:
+    def own_effects(self, fork: Ledger) -> list[tuple[EffectKey, Effect]]:
         """Return the sensitive effects and the network reads that are the fork's own."""
-        own = [(key, fork.codec.decode(record.effect)) for key, record in _listed(fork) if record.seq > fork.forked_at]
+        own = [(key, fork.codec.decode(record.effect)) for key, record in _rows(fork) if record.seq > fork.forked_at]
         return [(key, effect) for key, effect in own if is_sensitive(effect) or _reads(effect)]
 
     # -- the fork's policy -----------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ class Prober:
     def decide(self, effect: Effect, view: PolicyView) -> Verdict:
         """Deny what reaches beyond the fork's folder and the run did not do, and what other runs would remember."""
         if effect.kind is EffectKind.WRITE_MEMORY or self._is_refused(effect):
-            return Verdict(action="deny", reason=_REFUSED)
+            return Verdict(action="deny", reason=_REFUSAL)
         return Verdict()
 
     def _is_refused(self, effect: Effect) -> bool:
@@ -149,10 +149,10 @@ class Prober:
 
     def answer(self, effect: Effect) -> Outcome | None:
         """Return what the run got for an effect; of several times in order, the last one again and again."""
-        known = self._recorded.get(_call(effect))
-        if not known:
+        answers = self._recorded.get(_call(effect))
+        if not answers:
             return None
-        outcome = known.pop(0) if len(known) > 1 else known[0]
+        outcome = answers.pop(0) if len(answers) > 1 else answers[0]
         return outcome.model_copy(update={"usage": NO_USAGE})
 
 
@@ -176,29 +176,29 @@ class _Probing:
             return await self._inner.execute(effect, ctx)
         real = prober.before(effect)
         # An environment has to stand where its actions led it, and an interpreter to know what was defined.
-        kept = effect.kind in _KEPT and Tag.NETWORK not in effect.tags and not is_sensitive(effect)
-        outcome = None if kept else prober.answer(real)
+        is_kept = effect.kind in _KEPT_KINDS and Tag.NETWORK not in effect.tags and not is_sensitive(effect)
+        outcome = None if is_kept else prober.answer(real)
         if outcome is None:
             if effect.kind is EffectKind.ASK_HUMAN:
                 return failed("error", "nobody is asked while a run is probed; go on without an answer")
             if is_sensitive(effect) or _reads(effect):  # a human may have allowed it before the fork
-                return failed("denied", _REFUSED)
+                return failed("denied", _REFUSAL)
             outcome = await self._inner.execute(real, ctx)
         return outcome if effect.kind is EffectKind.ASK_HUMAN else prober.swap.outcome(outcome)
 
 
-def compared(prober: Prober, fork: Ledger) -> tuple[ProbedEffect, ...]:
+def compare(prober: Prober, fork: Ledger) -> tuple[ProbedEffect, ...]:
     """Return what a run and its fork did to the world side by side: effects of one name in their order."""
-    ran, probed = prober.acting(), prober.probed(fork)
+    run_effects, fork_effects = prober.acting(), prober.own_effects(fork)
     # An address that both read is the same one; what else was read is compared as what is sent.
-    both = {_call(effect) for _, effect in ran} & {_call(prober.before(effect)) for _, effect in probed}
+    common = {_call(effect) for _, effect in run_effects} & {_call(prober.before(effect)) for _, effect in fork_effects}
     was, now = defaultdict(list), defaultdict(list)
-    for key, effect in ran:
-        if is_sensitive(effect) or _call(effect) not in both:
-            was[_named(effect)].append((key, effect))
-    for key, effect in probed:
-        if is_sensitive(effect) or _call(prober.before(effect)) not in both:
-            now[_named(effect)].append((key, effect))
+    for key, effect in run_effects:
+        if is_sensitive(effect) or _call(effect) not in common:
+            was[_full_name(effect)].append((key, effect))
+    for key, effect in fork_effects:
+        if is_sensitive(effect) or _call(prober.before(effect)) not in common:
+            now[_full_name(effect)].append((key, effect))
     effects: list[ProbedEffect] = []
     for name in dict.fromkeys((*was, *now)):
         for place in range(max(len(was[name]), len(now[name]))):
@@ -209,13 +209,13 @@ def compared(prober: Prober, fork: Ledger) -> tuple[ProbedEffect, ...]:
                     name=name,
                     key=str(before[0]) if before else "",
                     probed_key=str(after[0]) if after else "",
-                    followed=tuple(_followed(before, after[1], prober.swap)) if after else (),
+                    followed=tuple(_changes(before, after[1], prober.swap)) if after else (),
                 )
             )
     return tuple(effects)
 
 
-def _followed(before: tuple[EffectKey, Effect] | None, after: Effect, swap: Substitution) -> Iterable[Followed]:
+def _changes(before: tuple[EffectKey, Effect] | None, after: Effect, swap: Substitution) -> Iterable[Followed]:
     was = {leaf.path: shown_text(leaf.value) for leaf in leaves_of(before[1])} if before else {}
     now = {leaf.path: shown_text(leaf.value) for leaf in leaves_of(after)}
     for path in dict.fromkeys((*was, *now)):
@@ -238,7 +238,7 @@ def _is_entered(effect: Effect) -> bool:
     return effect.mode is Mode.PURE and not effect.tags and effect.kind is EffectKind.INVOKE_TOOL
 
 
-def _listed(ledger: Ledger) -> list[tuple[EffectKey, Record]]:
+def _rows(ledger: Ledger) -> list[tuple[EffectKey, Record]]:
     """Return the records by their places, which do not depend on what was faster."""
 
     def place(item: tuple[EffectKey, Record]) -> list[tuple[int, str]]:
@@ -253,7 +253,7 @@ def _call(effect: Effect) -> str:
     return canonical_json([effect.kind.value, effect.name, arguments])
 
 
-def _named(effect: Effect) -> str:
+def _full_name(effect: Effect) -> str:
     if effect.kind is EffectKind.INVOKE_ACTION:
         return f"{effect.name}.{effect.arguments.get('action')}"
     return effect.name

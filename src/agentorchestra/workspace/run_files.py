@@ -127,14 +127,14 @@ class RunFiles(Facet):
         if out.exists():
             raise BundleError(f"{out} is there already; name a folder that is not")
         try:
-            written = await write_folder(await run.blob(ref), out, BranchContext.root(run))
+            result = await write_folder(await run.blob(ref), out, BranchContext.root(run))
         except BaseException as exc:
             await asyncio.to_thread(shutil.rmtree, out, ignore_errors=True)
             if isinstance(exc, OSError):
                 raise BundleError(f"{out} cannot be written: {exc.strerror or exc}; name another folder") from exc
             raise
         return FolderWritten(
-            out, sum(entry.kind == "file" for entry in written.entries), tuple(entry.path for entry in written.left_out)
+            out, sum(entry.kind == "file" for entry in result.entries), tuple(entry.path for entry in result.left_out)
         )
 
     async def _earlier_on_project(self, record: RunRecord) -> list[str]:
@@ -151,4 +151,4 @@ class RunFiles(Facet):
     async def _run(self, record: RunRecord, *, verify: bool = False) -> Run:
         """Return a run as its log has it; `verify`: check that each event is the one that was recorded."""
         events = await self._parts.store.load(record.id, verify=verify)
-        return self._assembly().driver.recorded(record, events)
+        return self._assembly().driver.recorded_run(record, events)

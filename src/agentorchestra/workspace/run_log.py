@@ -31,7 +31,7 @@ class RunLog(Facet):
         return await self._parts.store.load(run_id, after=after)
 
     async def select(
-        self, wanted: LogQuery | None = None, *, task: str | None = None, limit: int | None = None, verify: bool = False
+        self, query: LogQuery | None = None, *, task: str | None = None, limit: int | None = None, verify: bool = False
     ) -> AsyncIterator[Event]:
         """Yield events of any runs, oldest run first: the paper's tracer, by session, task, record, index (000, C.1.1).
 
@@ -43,13 +43,13 @@ class RunLog(Facet):
         Raises:
             LogChangedError: with `verify`, for one that is not.
         """
-        wanted = wanted or LogQuery()
+        query = query or LogQuery()
         if task is not None:
             heads = await self._parts.store.list_runs()
             runs = [run.id for run in heads if task.casefold() in run.manifest.task.casefold()]
-            held = runs if wanted.runs is None else [run for run in runs if run in wanted.runs]
-            wanted = wanted.model_copy(update={"runs": tuple(held)})
-        async for event in selected_events(self._parts.store, wanted, limit, verify=verify):
+            run_ids = runs if query.runs is None else [run for run in runs if run in query.runs]
+            query = query.model_copy(update={"runs": tuple(run_ids)})
+        async for event in selected_events(self._parts.store, query, limit, verify=verify):
             yield event
 
     async def tokens(self, run_id: str) -> tuple[SourceTokens, ...]:
@@ -84,7 +84,7 @@ class RunLog(Facet):
             parts.store,
             record,
             Path(out if out is not None else f"{run_id}.zip"),
-            files=parts.carried() if files else None,
+            files=parts.carried_files() if files else None,
             secrets=secret_variables(parts.host.own.environ) | parts.secrets(),
             origin=await asyncio.to_thread(origin_of, parts.settings, distribution(), program),
         )
@@ -100,8 +100,8 @@ class RunLog(Facet):
         from agentorchestra.log.bundle.importer import import_file
 
         parts = self._parts
-        carried, now = parts.carried(), parts.clock.now()
-        imports = await import_file(parts.store, Path(path), files=carried, folder=parts.base, now=now)
+        files, now = parts.carried_files(), parts.clock.now()
+        imports = await import_file(parts.store, Path(path), files=files, folder=parts.base, now=now)
         for run in imports:
             if not run.left_out:
                 await parts.share_files((await parts.record(run.run_id)).manifest.files)
@@ -165,8 +165,8 @@ class RunMemory(Facet):
         from agentorchestra.tea.memory.handler import fitting
         from agentorchestra.tea.memory.records import memory_entries
 
-        held = await memory_entries(self._parts.store, kinds)
-        entries = [entry for entry, _ in held if agent in ("", entry.agent)][::-1]
+        records = await memory_entries(self._parts.store, kinds)
+        entries = [entry for entry, _ in records if agent in ("", entry.agent)][::-1]
         return fitting(entries, query, limit or len(entries)) if query else entries[:limit]
 
     async def forget(self, names: Sequence[str], *, by: str = "", retired: str = "") -> list[str]:

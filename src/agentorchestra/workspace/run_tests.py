@@ -39,12 +39,12 @@ class RunTests(Facet):
         task = self._parts.host.task
         if task is None:
             raise WorkspaceStateError("the workspace has no task folder; set task_folder before it is opened")
-        held = self._verdicts.get(run_id)
-        if isinstance(held, Exception):
-            raise held
-        return held or await self._tested(task, run_id)
+        verdict = self._verdicts.get(run_id)
+        if isinstance(verdict, Exception):
+            raise verdict
+        return verdict or await self._run_tests(task, run_id)
 
-    async def _tested(self, task: TaskFolder, run_id: str, shell: Shell | None = None) -> TaskVerdict:
+    async def _run_tests(self, task: TaskFolder, run_id: str, shell: Shell | None = None) -> TaskVerdict:
         from agentorchestra.workspace.task_folder import check
 
         bench = self._parts.builtin.workbench
@@ -59,7 +59,7 @@ class RunTests(Facet):
             shell=shell,
         )
 
-    async def ended(self, run: Run, status: RunStatus) -> TestsRan | None:
+    async def at_end(self, run: Run, status: RunStatus) -> TestsRan | None:
         """Run the tests of a run on its machine, before that is closed; called when a run comes to an end."""
         if status in TESTLESS:
             return None
@@ -80,7 +80,7 @@ class RunTests(Facet):
             f"the tests of {run.id} were stopped before their end; `agentorchestra resume {run.id}` runs them again"
         )
         try:
-            self._verdicts[run.id] = await self._tested(task, run.id, shell)
+            self._verdicts[run.id] = await self._run_tests(task, run.id, shell)
         except (AgentOrchestraError, OSError) as exc:  # the run itself is not touched by what goes wrong here
             self._verdicts[run.id] = exc
         return None
@@ -96,7 +96,7 @@ async def _tests_ran(run: Run, timeout_s: float) -> TestsRan:
     """
     from agentorchestra.environments.folder import FOLDER
     from agentorchestra.environments.terminal.environment import Terminal
-    from agentorchestra.workspace.task_folder import why_unfinished
+    from agentorchestra.workspace.task_folder import unfinished_reason
 
     command = run.manifest.tests
     try:
@@ -107,11 +107,11 @@ async def _tests_ran(run: Run, timeout_s: float) -> TestsRan:
             await live.join(new_environment(run, Terminal.name), ctx)
         terminal = live.members[Terminal.name]
         assert isinstance(terminal, Terminal)
-        ran = await (await terminal.opened_shell()).run_apart(command, timeout_s=timeout_s)
+        job = await (await terminal.opened_shell()).run_apart(command, timeout_s=timeout_s)
     except (AgentOrchestraError, OSError) as exc:  # how the run itself ended stays
         return TestsRan(command=command, passed=False, why=f"the tests could not be run: {exc}")
-    output = (ran.output or "")[-_SHOWN_CHARS:]
-    if ran.state != "ended" or ran.exit_code is None:
-        return TestsRan(command=command, passed=False, why=why_unfinished(ran, timeout_s), output=output)
-    why = "the tests pass" if ran.exit_code == 0 else f"the tests fail with exit code {ran.exit_code}"
-    return TestsRan(command=command, passed=ran.exit_code == 0, why=why, output=output)
+    output = (job.output or "")[-_SHOWN_CHARS:]
+    if job.state != "ended" or job.exit_code is None:
+        return TestsRan(command=command, passed=False, why=unfinished_reason(job, timeout_s), output=output)
+    reason = "the tests pass" if job.exit_code == 0 else f"the tests fail with exit code {job.exit_code}"
+    return TestsRan(command=command, passed=job.exit_code == 0, why=reason, output=output)

@@ -60,7 +60,7 @@ class Runs(Facet):
 
         It is driven, queued, abandoned, or created and not begun; of other statuses there is nothing to say.
         """
-        return {run.id: standing(run) for run in await self._parts.store.unfinished(runs=runs)}
+        return {run.id: standing(run) for run in await self._parts.store.unfinished_runs(runs=runs)}
 
     async def due(self) -> Sequence[str]:
         """Return the waiting runs that `resume` can go on with: their time, answer or mail has come."""
@@ -70,9 +70,9 @@ class Runs(Facet):
         """Return when the first timer of each run that waits for a time is due, or of those of these 1000 at most."""
         return await waiting_until(self._parts.store, runs)
 
-    async def accepted(self, request: Acceptance) -> str | None:
+    async def accepted_run(self, request: Acceptance) -> str | None:
         """Return the run that was accepted under a request's key, if any; RequestKeyError if for another one."""
-        return await self._parts.accepted(request)
+        return await self._parts.accepted_run(request)
 
     async def take_up(self, run_id: str, *, accept: bool = False) -> RunResult:
         """Drive a run that is created, running or waiting by its id, to its end or to where it waits, as a server does.
@@ -129,11 +129,11 @@ class Runs(Facet):
             if budget is not None:
                 events = await self._assembly().driver.raise_budget(run_id, epoch, record.manifest, events, budget)
             before = last_end(events) or RunEnded(status=RunStatus.RUNNING, active_s=0.0)
-            cleared: dict[str, Any] = {"error": None, "error_type": None, "waiting_for": [], "until": None}
-            ended = before.model_copy(
-                update={"status": RunStatus.RUNNING, "active_s": round(active_seconds(events), 3), **cleared}
+            blank_fields: dict[str, Any] = {"error": None, "error_type": None, "waiting_for": [], "until": None}
+            end = before.model_copy(
+                update={"status": RunStatus.RUNNING, "active_s": round(active_seconds(events), 3), **blank_fields}
             )
-            await wait_for(parts.store.append(run_id, epoch, [new_event(ended, ts=now)], status=RunStatus.RUNNING))
+            await wait_for(parts.store.append(run_id, epoch, [new_event(end, ts=now)], status=RunStatus.RUNNING))
             await parts.store.accept(run_id, now)
         finally:
             await parts.engine.release(run_id, epoch)
@@ -178,7 +178,7 @@ class Runs(Facet):
     @asynccontextmanager
     async def watch(self, run_id: str) -> AsyncIterator[asyncio.Queue[Notice]]:
         """Give a queue of notices of a run that is about to be driven here."""
-        async with self._assembly().driver.watched(run_id) as queue:
+        async with self._assembly().driver.notices_of(run_id) as queue:
             yield queue
 
     @property
@@ -231,13 +231,13 @@ class Schedules(Facet):
 def _check_settings(parts: Composition, record: RunRecord) -> None:
     """Raise OtherSettingsError if this process would drive a run with other things than it was made with."""
     manifest, host = record.manifest, parts.host
-    for what, wanted, here in (
+    for matter, recorded_value, here in (
         ("preset", manifest.preset, parts.settings.preset),
         ("application", manifest.app or "", host.app or ""),
         ("task folder", manifest.task_folder, parts.task_place),
     ):
-        if wanted != here:
+        if recorded_value != here:
             raise OtherSettingsError(
-                f"run {record.id} was made with the {what} {wanted or 'none'!r}, and this process has "
+                f"run {record.id} was made with the {matter} {recorded_value or 'none'!r}, and this process has "
                 f"{here or 'none'!r}; drive it where they are the same: `agentorchestra resume {record.id}`"
             )

@@ -109,7 +109,7 @@ def time_points(cron: str, zone: str, after: datetime) -> Iterator[datetime]:
         raise ScheduleError(f"{cron!r} names no times ({exc}); {_FIELDS}") from None
 
 
-def passed(schedule: Schedule, since: datetime, now: datetime) -> int:
+def count_passed(schedule: Schedule, since: datetime, now: datetime) -> int:
     """Return how many time points lie after `since` and not after `now`, at most MOST_MISSED."""
     points = time_points(schedule.cron, schedule.zone, since)
     return sum(1 for _ in islice(takewhile(lambda point: point <= now, points), MOST_MISSED))
@@ -149,13 +149,13 @@ def starter(parts: Composition) -> dict[str, Tool]:
         now = max(point, ctx.now)  # recorded: when the wait ended
         request = Acceptance(now, f"{ctx.run.id} {at}", sha256_json(ctx.manifest.options))
         labels = {**schedule.spec.labels, LABEL: schedule.name}
-        run_id, error = await parts.accepted(request) or "", ""
+        run_id, error = await parts.accepted_run(request) or "", ""
         try:
             run_id = run_id or await parts.host.create(schedule.spec, labels=labels, accepted=request)
         except AgentOrchestraError as exc:  # a file that is gone, a model that is named no more: the schedule goes on
             error = str(exc)
-        missed, following = passed(schedule, point, now), next(time_points(schedule.cron, schedule.zone, now))
-        started = Started(at=point, run_id=run_id, error=error, missed=missed, next=following)
+        count, following = count_passed(schedule, point, now), next(time_points(schedule.cron, schedule.zone, now))
+        started = Started(at=point, run_id=run_id, error=error, missed=count, next=following)
         return started.model_dump(mode="json")
 
     return {_START: start_scheduled_run}
@@ -163,14 +163,14 @@ def starter(parts: Composition) -> dict[str, Tool]:
 
 def state_of(record: RunRecord, events: Sequence[Event], now: datetime) -> ScheduleState:
     schedule = Schedule.model_validate(record.manifest.options)
-    served = [
+    ends = [
         Started.model_validate(record.outcome.value)
         for record in Ledger.of(events).records.values()
         if record.kind is EffectKind.INVOKE_TOOL and record.outcome is not None and record.outcome.ok
     ]
-    last = served[-1] if served else None
+    last = ends[-1] if ends else None
     point = last.next if last is not None else schedule.first
-    overdue = int(point <= now) and 1 + passed(schedule, point, now)
+    overdue = int(point <= now) and 1 + count_passed(schedule, point, now)
     return ScheduleState(
         **schedule.model_dump(include={"name", "cron", "zone"}),
         task=schedule.spec.task,
@@ -178,13 +178,13 @@ def state_of(record: RunRecord, events: Sequence[Event], now: datetime) -> Sched
         status="due" if record.status is RunStatus.WAITING and overdue else record.status.value,
         next=point,
         overdue=overdue,
-        count=len(served),
+        count=len(ends),
         last=last,
     )
 
 
 def machine_zone(environ: Mapping[str, str]) -> str:
     """Return the IANA name of this machine's time zone: that of TZ, else of /etc/localtime; UTC where neither says."""
-    named = environ.get("TZ", "").removeprefix(":")
-    place = os.path.realpath(named if named.startswith("/") else "/etc/localtime").partition("zoneinfo/")[2]
-    return (named if named and not named.startswith("/") else place) or "UTC"
+    zone = environ.get("TZ", "").removeprefix(":")
+    place = os.path.realpath(zone if zone.startswith("/") else "/etc/localtime").partition("zoneinfo/")[2]
+    return (zone if zone and not zone.startswith("/") else place) or "UTC"

@@ -23,17 +23,17 @@ _BY_CODE = APART | {SCHEDULED, "frontier", "probe", "tips"}
 """Labels of runs that code began."""
 
 
-async def turns_of(store: Store, wanted: str) -> tuple[str, list[RunHead]]:
+async def turns_of(store: Store, name: str) -> tuple[str, list[RunHead]]:
     """Return the name of a session and its turns, newest first.
 
     Args:
-        wanted: its name, or the id of a run: of its session where it has one, else of the session that goes on from it
+        name: its name, or the id of a run: of its session where it has one, else of the session that goes on from it
             and is named after it.
     """
-    run = await store.get_run(wanted)
-    session = wanted if run is None else run.manifest.session or wanted
+    run = await store.get_run(name)
+    session = name if run is None else run.manifest.session or name
     turns = await store.list_runs(session=session)
-    first = run if session == wanted else await store.get_run(session)
+    first = run if session == name else await store.get_run(session)
     return session, turns if first is None else [*turns, first]
 
 
@@ -104,5 +104,5 @@ class Session:
                 f"the session {self.name!r} cannot be erased now: {', '.join(foreseen.kept)} is under way, waits, or a "
                 "run that stays was forked from it; end it (`agentorchestra cancel`), or delete the fork first"
             )
-        gone: Collected = foreseen if dry_run else await self._ws.log.gc(retention, grace_s=grace_s)
-        return gone
+        collection: Collected = foreseen if dry_run else await self._ws.log.gc(retention, grace_s=grace_s)
+        return collection

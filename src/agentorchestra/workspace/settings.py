@@ -65,16 +65,16 @@ def load_settings(folder: Path, preset: str | None = None) -> Settings:
     return with_preset(settings, preset)
 
 
-def _misfit(error: Any, name: str, where: str) -> str:
+def _misfit(error: Any, name: str, place: str) -> str:
     *above, last = error["loc"]
     if error["type"] == "extra_forbidden":  # its value may be a key: it is not repeated
         names = _fields(above)
         guess = did_you_mean(str(last), names, "remove it" if len(names) > 20 else f"there are: {', '.join(names)}")
-        return f"{where} has the setting {name}, which does not exist; {guess}"
+        return f"{place} has the setting {name}, which does not exist; {guess}"
     if isinstance(error["input"], dict) and f"{name}s" in Settings.model_fields:
         key = next(iter(error["input"]), "NAME")
-        return f"[{name}.{key}] in {where} does not fit: {name} is one name; to describe {key}, write [{name}s.{key}]"
-    return f"{name} = {error['input']!r} in {where} does not fit: {error['msg']}"
+        return f"[{name}.{key}] in {place} does not fit: {name} is one name; to describe {key}, write [{name}s.{key}]"
+    return f"{name} = {error['input']!r} in {place} does not fit: {error['msg']}"
 
 
 def _fields(place: Sequence[Any]) -> list[str]:

@@ -20,12 +20,12 @@ def settings_target(folder: Path) -> Path:
     """Return a workspace's settings file, or the one to be made; WorkspaceNotWritableError if it cannot be written."""
     path = (settings_path(folder) or folder.absolute().parent / SETTINGS_FILE).resolve()
     if folder.exists() and not (folder.is_dir() and os.access(folder, os.W_OK)):
-        why = "cannot be written" if folder.is_dir() else "is a file"
-        raise WorkspaceNotWritableError(f"the workspace {folder} {why}; choose another folder with --workspace")
-    held = path if path.exists() else next(parent for parent in path.parents if parent.exists())
-    if not os.access(held, os.W_OK) or not os.access(held.parent, os.X_OK) or (held != path and not held.is_dir()):
+        flaw = "cannot be written" if folder.is_dir() else "is a file"
+        raise WorkspaceNotWritableError(f"the workspace {folder} {flaw}; choose another folder with --workspace")
+    base = path if path.exists() else next(parent for parent in path.parents if parent.exists())
+    if not os.access(base, os.W_OK) or not os.access(base.parent, os.X_OK) or (base != path and not base.is_dir()):
         raise WorkspaceNotWritableError(
-            f"{path} cannot be written; change the rights of {held}, or choose another folder with --workspace"
+            f"{path} cannot be written; change the rights of {base}, or choose another folder with --workspace"
         )
     return path
 
@@ -34,12 +34,12 @@ def edit_settings(folder: Path, changes: Mapping[Place, Any], *, new: str = "") 
     """Write values into a workspace's settings file, into the text `new` where there is none; return its path.
 
     Raises:
-        SettingsError: see `edited`.
+        SettingsError: see `edit_text`.
         WorkspaceNotWritableError: it cannot be written.
     """
     path = settings_target(folder)
     try:
-        text = edited(path.read_bytes().decode() if path.exists() else new, changes, path)
+        text = edit_text(path.read_bytes().decode() if path.exists() else new, changes, path)
         path.parent.mkdir(parents=True, exist_ok=True)
         half = path.with_name(f"{path.name}.new")
         half.write_bytes(text.encode())
@@ -51,27 +51,27 @@ def edit_settings(folder: Path, changes: Mapping[Place, Any], *, new: str = "") 
     return path
 
 
-def edited(text: str, changes: Mapping[Place, Any], path: Path = Path(SETTINGS_FILE)) -> str:
+def edit_text(text: str, changes: Mapping[Place, Any], path: Path = Path(SETTINGS_FILE)) -> str:
     """Return the text of a settings file with other values.
 
     A value on a line of its own is replaced there, and its comment stays; any other is added below the head of its
     table. The result is read again: if it does not say just what was wanted, SettingsError says what to write by hand.
     """
-    wanted, made = tomllib.loads(text), text if not text or text.endswith("\n") else f"{text}\n"
+    values, result = tomllib.loads(text), text if not text or text.endswith("\n") else f"{text}\n"
     for (*tables, key), value in reversed([*changes.items()]):
-        inner = wanted
+        inner = values
         for name in tables:
             inner = inner.setdefault(name, {})
         inner[key] = value
-        made = _with(made, f"[{'.'.join(tables)}]" if tables else "", key, _literal(value))
+        result = _with(result, f"[{'.'.join(tables)}]" if tables else "", key, _literal(value))
     try:
-        same = tomllib.loads(made) == wanted
+        same = tomllib.loads(result) == values
     except tomllib.TOMLDecodeError:
         same = False
     if not same:
         by_hand = "; ".join(f"{'.'.join(place)} = {_literal(value)}" for place, value in changes.items())
         raise SettingsError(f"{path} was left as it is, because of how it is written; write into it: {by_hand}")
-    return made
+    return result
 
 
 def _with(text: str, head: str, key: str, literal: str) -> str:
@@ -90,5 +90,5 @@ def _with(text: str, head: str, key: str, literal: str) -> str:
 
 def _literal(value: Any) -> str:
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{name} = {_literal(one)}" for name, one in value.items()) + " }"
+        return "{ " + ", ".join(f"{name} = {_literal(item)}" for name, item in value.items()) + " }"
     return json.dumps(value, ensure_ascii=False)  # texts, numbers and lists have the same form in TOML

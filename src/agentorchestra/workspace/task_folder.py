@@ -36,7 +36,7 @@ from agentorchestra.sandbox.factory import shell_in
 from agentorchestra.sandbox.machine import Machine
 from agentorchestra.sandbox.shell import Mount, Shell
 
-HOW = "docs/terminal.md, section 'Tasks in folders', has the format"
+HINT = "docs/terminal.md, section 'Tasks in folders', has the format"
 _WITHOUT_EFFECT = {"CMD", "ENTRYPOINT", "EXPOSE", "FROM", "HEALTHCHECK", "LABEL", "MAINTAINER", "ONBUILD", "SHELL"} | {
     "STOPSIGNAL",
     "USER",
@@ -116,11 +116,11 @@ def read_task_folder(path: Path, *, image: str = "") -> TaskFolder:
         TaskFolderError: it is no such folder, or needs what is not there.
     """
     if not path.is_dir():
-        raise TaskFolderError(f"the task folder {str(path)!r} is no folder; name one with an instruction.md. {HOW}")
+        raise TaskFolderError(f"the task folder {str(path)!r} is no folder; name one with an instruction.md. {HINT}")
     if (path / "task.yaml").is_file() and not (path / "task.toml").is_file():
         raise TaskFolderError(
             f"{path} is in the first format of Terminal-Bench (task.yaml), which is not read; "
-            f"bring it into the second one (task.toml, instruction.md). {HOW}"
+            f"bring it into the second one (task.toml, instruction.md). {HINT}"
         )
     instruction = _text(path / "instruction.md").strip()
     if not instruction:
@@ -169,7 +169,7 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as exc:
         reason = "is missing" if isinstance(exc, FileNotFoundError) else f"cannot be read: {exc}"
-        raise TaskFolderError(f"{path} {reason}; a task folder needs it. {HOW}") from None
+        raise TaskFolderError(f"{path} {reason}; a task folder needs it. {HINT}") from None
 
 
 def _config(path: Path) -> _Config:
@@ -180,13 +180,13 @@ def _config(path: Path) -> _Config:
     except ValidationError as exc:
         first = exc.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
-        raise TaskFolderError(f"{name} = {first['input']!r} in {path} does not fit: {first['msg']}; {HOW}") from None
+        raise TaskFolderError(f"{name} = {first['input']!r} in {path} does not fit: {first['msg']}; {HINT}") from None
     for version in (config.version, config.schema_version):
         if version.partition(".")[0] != "1":
-            raise TaskFolderError(f"{path} has the version {version!r}; versions 1.x are read. {HOW}")
-    for what, given in (("steps", config.steps), ("environment.mcp_servers", config.environment.mcp_servers)):
-        if given:
-            raise TaskFolderError(f"{what} in {path} is not carried out here; choose a task without it. {HOW}")
+            raise TaskFolderError(f"{path} has the version {version!r}; versions 1.x are read. {HINT}")
+    for key, value in (("steps", config.steps), ("environment.mcp_servers", config.environment.mcp_servers)):
+        if value:
+            raise TaskFolderError(f"{key} in {path} is not carried out here; choose a task without it. {HINT}")
     return config
 
 
@@ -204,25 +204,25 @@ class _Dockerfile:
     def read(self, *, image: bool) -> None:
         """Go through it; where the `image` is there already, for WORKDIR only."""
         left = dict[str, None]()
-        for where, name, rest in self._instructions():
+        for place, name, rest in self._instructions():
             if name == "WORKDIR":
-                words = self._value(where, rest).strip("\"'")
+                words = self._value(place, rest).strip("\"'")
                 self.workdir = posixpath.normpath(posixpath.join(self.workdir or "/", words))
             elif image:
                 continue
             elif name in ("COPY", "ADD"):
-                self._copy(where, name, rest)
+                self._copy(place, name, rest)
             elif name in ("ENV", "ARG"):
-                self._set(where, name, rest)
+                self._set(place, name, rest)
             elif name == "RUN":
                 raise TaskFolderError(
-                    f"{where}: RUN {rest[:60]!r} needs an image, which nothing here builds: `docker build -t task "
+                    f"{place}: RUN {rest[:60]!r} needs an image, which nothing here builds: `docker build -t task "
                     f"{self.path.parent}`, `docker save -o task.tar task`, then set terminal.image to task.tar"
                 )
             elif name in _WITHOUT_EFFECT:
                 left[name] = None
             else:
-                raise TaskFolderError(f"{where} has the unknown instruction {name!r}; correct it. {HOW}")
+                raise TaskFolderError(f"{place} has the unknown instruction {name!r}; correct it. {HINT}")
         if image:
             self.notes = (f"of {self.path} only WORKDIR is read; terminal.image has to be built from it",)
         elif left:
@@ -231,7 +231,7 @@ class _Dockerfile:
 
     def inside(self) -> tuple[TerminalCopy, ...]:
         """Return what is copied, by where it comes in the working folder."""
-        found = []
+        copies = []
         for source, target in self._copies:
             to = posixpath.relpath(target, self.workdir or "/work")
             if to.split("/")[0] == "..":
@@ -239,72 +239,72 @@ class _Dockerfile:
                     f"{self.path} copies {source.name!r} to {target!r}, outside of its WORKDIR {self.workdir!r}; build "
                     "an image from it and set terminal.image, or copy it below WORKDIR"
                 )
-            found.append(TerminalCopy(source=str(source.absolute()), to="" if to == "." else to))
-        return tuple(found)
+            copies.append(TerminalCopy(source=str(source.absolute()), to="" if to == "." else to))
+        return tuple(copies)
 
     def _instructions(self) -> Iterator[tuple[str, str, str]]:
         """Yield the instructions: the place for a sentence, the name, and what follows it."""
-        held, first = "", 0
+        joined_line, first = "", 0
         for number, line in enumerate([*_text(self.path).splitlines(), ""], 1):
             if line.lstrip().startswith("#"):
                 continue
-            held, first = held + line.rstrip(), first or number
-            if held.endswith("\\"):
-                held = held[:-1] + " "
+            joined_line, first = joined_line + line.rstrip(), first or number
+            if joined_line.endswith("\\"):
+                joined_line = joined_line[:-1] + " "
                 continue
-            name, *rest = held.split(maxsplit=1)[:2] or [""]
+            name, *rest = joined_line.split(maxsplit=1)[:2] or [""]
             if name:
                 yield f"{self.path}, line {first}", name.upper(), "".join(rest).strip()
-            held, first = "", 0
+            joined_line, first = "", 0
 
-    def _value(self, where: str, text: str) -> str:
-        def known(match: re.Match[str]) -> str:
+    def _value(self, place: str, text: str) -> str:
+        def value_of(match: re.Match[str]) -> str:
             name = match[1] or match[2] or ""
             if name not in self._known:
-                raise TaskFolderError(f"{where} holds the variable {match[0]!r}, which has no value; write the value")
+                raise TaskFolderError(f"{place} holds the variable {match[0]!r}, which has no value; write the value")
             return self._known[name]
 
-        return re.sub(r"\$(?:(\w+)|\{(\w+)\}|.?)", known, text)
+        return re.sub(r"\$(?:(\w+)|\{(\w+)\}|.?)", value_of, text)
 
-    def _words(self, where: str, name: str, rest: str) -> list[str]:
+    def _words(self, place: str, name: str, rest: str) -> list[str]:
         try:
             return list(json.loads(rest)) if rest.startswith("[") else shlex.split(rest)
         except ValueError as exc:
-            raise TaskFolderError(f"{where} has {name} {rest!r}, which cannot be read: {exc}; correct it") from None
+            raise TaskFolderError(f"{place} has {name} {rest!r}, which cannot be read: {exc}; correct it") from None
 
-    def _set(self, where: str, name: str, rest: str) -> None:
-        words = self._words(where, name, rest)
+    def _set(self, place: str, name: str, rest: str) -> None:
+        words = self._words(place, name, rest)
         if name == "ENV" and words and "=" not in words[0]:  # the old form: one name, and the rest of the line
             words = [f"{words[0]}={' '.join(words[1:])}"]
         pairs = [word.partition("=") for word in words]
-        values = {key: self._value(where, value) for key, equals, value in pairs if equals}
+        values = {key: self._value(place, value) for key, equals, value in pairs if equals}
         for key in values:
             if not key.isidentifier():
-                raise TaskFolderError(f"{where} sets {key!r}, which is no name of a variable; correct it")
+                raise TaskFolderError(f"{place} sets {key!r}, which is no name of a variable; correct it")
         self._known |= values
         if name == "ENV":
             self.variables |= values
 
-    def _copy(self, where: str, name: str, rest: str) -> None:
-        words = [self._value(where, word) for word in self._words(where, name, rest)]
+    def _copy(self, place: str, name: str, rest: str) -> None:
+        words = [self._value(place, word) for word in self._words(place, name, rest)]
         flags = [word for word in words if word.startswith("--")]
         words = [word for word in words if not word.startswith("--")]
         if any(not flag.startswith(("--chown=", "--chmod=")) for flag in flags) or len(words) < 2 or "<<" in rest:
             raise TaskFolderError(
-                f"{where} has {name} {rest!r}; sources of environment/ and a target are understood here"
+                f"{place} has {name} {rest!r}; sources of environment/ and a target are understood here"
             )
         *sources, target = words
         root = self.path.parent
         for source in sources:
             if name == "ADD" and ("://" in source or source.startswith("git@") or source.endswith(_ARCHIVES)):
                 raise TaskFolderError(
-                    f"{where} adds {source!r}, which only an engine fetches or unpacks; put the files themselves into "
+                    f"{place} adds {source!r}, which only an engine fetches or unpacks; put the files themselves into "
                     f"{root} and copy them"
                 )
             pattern = source.lstrip("/") or "."
             parts = sorted(root.glob(pattern)) if any(char in pattern for char in "*?[") else [root / pattern]
             if not parts or not all(part.exists() and part.resolve().is_relative_to(root.resolve()) for part in parts):
-                raise TaskFolderError(f"{where} copies {source!r}, which is not in {root}; put it there")
+                raise TaskFolderError(f"{place} copies {source!r}, which is not in {root}; put it there")
             as_folder = target.endswith("/") or target in (".", "..") or len(sources) > 1 or len(parts) > 1
             at = posixpath.normpath(posixpath.join(self.workdir or "/", target))
             for part in parts:
@@ -331,13 +331,13 @@ def with_task(settings: Settings, task: TaskFolder) -> Settings:
 # -- checking ----------------------------------------------------------------------------------------------------------
 
 
-async def need_sandbox(sandbox: Sandbox | None, what: str = "a task folder") -> Sandbox:
-    """Return the sandbox, if it has machines, for `what`; SandboxUnavailableError for none or another one."""
+async def need_sandbox(sandbox: Sandbox | None, purpose: str = "a task folder") -> Sandbox:
+    """Return the sandbox, if it has machines, for `purpose`; SandboxUnavailableError for none or another one."""
     problem = await sandbox.problem() if sandbox is not None else 'the settings want none (sandbox.backend = "none")'
     if sandbox is None or problem or sandbox.name != "bubblewrap":
         name = sandbox.name if sandbox is not None else "none"
         raise SandboxUnavailableError(
-            f"{what} needs the sandbox bubblewrap, and here it is {name!r}{f': {problem}' if problem else ''}; "
+            f"{purpose} needs the sandbox bubblewrap, and here it is {name!r}{f': {problem}' if problem else ''}; "
             'install bubblewrap and set sandbox.backend = "bubblewrap"'
         )
     return sandbox
@@ -359,28 +359,28 @@ async def check(
 ) -> TaskVerdict:
     """Run a task's tests on the machine as the run left it; SandboxUnavailableError without a sandbox."""
     if shell is not None:
-        return await _tested(task, place, shell)
+        return await _run_tests(task, place, shell)
     sandbox = await need_sandbox(sandbox)
-    bound = replace(limits, seconds=task.tests_s)
-    bound = replace(bound, work_bytes=int(settings.folder.max_mib * MIB), files=settings.folder.max_entries)
+    caps = replace(limits, seconds=task.tests_s)
+    caps = replace(caps, work_bytes=int(settings.folder.max_mib * MIB), files=settings.folder.max_entries)
     machine = await asyncio.to_thread(_machine_left, place, settings, images)
     reach = reach_of(settings.terminal.hosts, environ)
     proxy = TerminalProxy(reach, settings.web) if reach.hosts and not settings.sandbox.network else None
-    given = settings.terminal.mounts
-    mounts = [Mount(Path(mount.folder).expanduser(), mount.inside, mount.writable) for mount in given]
+    settings_mounts = settings.terminal.mounts
+    mounts = [Mount(Path(mount.folder).expanduser(), mount.inside, mount.writable) for mount in settings_mounts]
     if proxy is not None:
         await proxy.start()
     try:
-        opened = await shell_in(
+        own_shell = await shell_in(
             sandbox,
             place / "folder",
-            bound,
+            caps,
             network=settings.sandbox.network,
             mounts=[*mounts, *await asyncio.to_thread(verifier.mounts, place)],
             machine=machine,
             gate=proxy.gate if proxy is not None else None,
         )
-        return await _tested(task, place, opened)
+        return await _run_tests(task, place, own_shell)
     finally:
         if proxy is not None:
             await proxy.close()
@@ -388,7 +388,7 @@ async def check(
             await asyncio.to_thread(shutil.rmtree, place / name, ignore_errors=True)
 
 
-async def _tested(task: TaskFolder, place: Path, shell: Shell) -> TaskVerdict:
+async def _run_tests(task: TaskFolder, place: Path, shell: Shell) -> TaskVerdict:
     try:
         log = await asyncio.to_thread(verifier.bring, task.path / "tests", place)
         lines = [f"export {key}={shlex.quote(value)}" for key, value in task.env.items()]
@@ -399,11 +399,11 @@ async def _tested(task: TaskFolder, place: Path, shell: Shell) -> TaskVerdict:
         await shell.close()  # nobody writes a reward while it is read
     output = (job.output or "")[-_SHOWN_CHARS:]
     if job.state != "ended" or job.exit_code is None:
-        return TaskVerdict(solved=False, reward=0.0, why=why_unfinished(job, task.tests_s), output=output)
+        return TaskVerdict(solved=False, reward=0.0, why=unfinished_reason(job, task.tests_s), output=output)
     return _verdict(log, job.exit_code, output)
 
 
-def why_unfinished(job: Job, seconds: float) -> str:
+def unfinished_reason(job: Job, seconds: float) -> str:
     """Return a sentence on tests that did not come to their end within their time, in seconds."""
     reason = f"they may take {seconds:g} s" if job.state == "running" else "they printed too much"
     return f"the tests did not come to their end: {reason}"

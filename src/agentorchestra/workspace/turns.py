@@ -26,7 +26,7 @@ from agentorchestra.trust.received import Received
 _DECISIONS = frozenset({"decision", "final"})
 _BESIDE = frozenset({EffectKind.REQUEST_MODEL, EffectKind.RECEIVE, EffectKind.READ_MEMORY, EffectKind.WRITE_MEMORY})
 
-LOST = (
+LOST_ANSWER = (
     "This call did not come to its end, because the turn stopped; it may have happened. Look before you call it again."
 )
 
@@ -42,18 +42,18 @@ def state_after(manifest: RunManifest, events: Sequence[Event], agents: Mapping[
     begins = ledger.begins or TurnState()
     top = EffectKey("/", 1)
     branch = f"{top.path}.{segment(manifest.system)}"
-    own = [one for key, one in sorted(ledger.records.items()) if key.branch == branch]
+    own = [row for key, row in sorted(ledger.records.items()) if key.branch == branch]
     record = ledger.records.get(top)
     trust = record.outcome.trust if record is not None and record.outcome is not None else Trust.UNTRUSTED
     history = _history(ledger, own, branch) if converses(manifest.system, agents) else None
-    messages, native = history or (_words_only(manifest, begins, ledger.heard()), begins.native)
+    messages, native = history or (_words_only(manifest, begins, ledger.read_mail()), begins.native)
     messages = (*messages, *_end(messages, events, manifest.system, trust))
-    received = Received(manifest, begins)
-    for one in ledger.records.values():
-        received.recorded(one.effect, one.outcome, started=one.started)
-    links, found, followed = (tuple(sorted(address)) for address in received.addresses)
-    made = [ref for record in ledger.records.values() if record.outcome is not None for ref in record.outcome.artifacts]
-    seen = [Provenance.model_validate(each) for one in own for each in one.effect.get("provenance", ())]
+    receipts = Received(manifest, begins)
+    for row in ledger.records.values():
+        receipts.recorded(row.effect, row.outcome, started=row.started)
+    links, found_addresses, followed_addresses = (tuple(sorted(address)) for address in receipts.addresses)
+    refs = [ref for record in ledger.records.values() if record.outcome is not None for ref in record.outcome.artifacts]
+    seen = [Provenance.model_validate(source) for row in own for source in row.effect.get("provenance", ())]
     return TurnState(
         messages=messages,
         native=native,
@@ -63,12 +63,12 @@ def state_after(manifest: RunManifest, events: Sequence[Event], agents: Mapping[
             provenance_of([block for message in messages for block in message.content]),
             [Provenance(kind="agent", ref=manifest.system, trust=trust)],
         ),
-        opened=tuple(dict.fromkeys((*begins.opened, *_opened(ledger, own)))),
+        opened=tuple(dict.fromkeys((*begins.opened, *_opened_names(ledger, own)))),
         vars=_vars(ledger, begins, own),
-        artifacts=tuple({ref.name: ref for ref in (*begins.artifacts, *made)}.values()),
+        artifacts=tuple({ref.name: ref for ref in (*begins.artifacts, *refs)}.values()),
         links=links,
-        found=found,
-        followed=followed,
+        found=found_addresses,
+        followed=followed_addresses,
     )
 
 
@@ -97,18 +97,18 @@ def _history(ledger: Ledger, own: Sequence[Record], branch: str) -> tuple[tuple[
     rivals = (key.branch.removeprefix(f"{branch}/").split(".") for key in ledger.records if key.branch != branch)
     if any(len(rival) == 2 and rival[0].isdigit() and rival[1].isdigit() for rival in rivals):
         return None
-    asked = [one for one in own if one.kind is EffectKind.REQUEST_MODEL and one.effect.get("purpose") in _DECISIONS]
-    request = ledger.codec.decode(asked[-1].effect).request if asked else None
+    asks = [row for row in own if row.kind is EffectKind.REQUEST_MODEL and row.effect.get("purpose") in _DECISIONS]
+    request = ledger.codec.decode(asks[-1].effect).request if asks else None
     if request is None or request.messages[0].role != "system":
         return None
-    native, outcome = bool(request.tools), asked[-1].outcome
+    native, outcome = bool(request.tools), asks[-1].outcome
     state = State(messages=request.messages[:-1])  # the last one is of this step only
     if outcome is None or not outcome.ok:
         return state.messages, native
-    behind = own[next(place for place, one in enumerate(own) if one is asked[-1]) + 1 :]
-    after = [one for one in behind if one.kind not in _BESIDE]
-    done = [one for one in after if one is after[0] or 0 < one.batch == after[0].batch]
-    effects = [ledger.codec.decode(one.effect) for one in done]
+    behind = own[next(place for place, row in enumerate(own) if row is asks[-1]) + 1 :]
+    after = [row for row in behind if row.kind not in _BESIDE]
+    done = [row for row in after if row is after[0] or 0 < row.batch == after[0].batch]
+    effects = [ledger.codec.decode(row.effect) for row in done]
     effects = effects if effects and effects[0].name not in CALLED_BY_CODE else []
     calls = _calls(outcome.response, effects) if native or effects else ()
     text = TextBlock(
@@ -120,7 +120,7 @@ def _history(ledger: Ledger, own: Sequence[Record], branch: str) -> tuple[tuple[
         tool_calls=calls if native else (),
         thoughts=outcome.response.thoughts,
     )
-    results = [_result(effect, one.outcome) for effect, one in zip(effects, done, strict=False)]
+    results = [_result(effect, row.outcome) for effect, row in zip(effects, done, strict=False)]
     decision = Decision(message=message, tool_calls=calls, calls=tuple(effects), native=native)
     return state.add(decision, results).messages, native
 
@@ -128,7 +128,7 @@ def _history(ledger: Ledger, own: Sequence[Record], branch: str) -> tuple[tuple[
 def _calls(response: ModelResponse, effects: Sequence[Effect]) -> tuple[ToolCall, ...]:
     """Return the calls that were performed, with ids of their own: as the model wrote them, where that is these."""
     wrote = response.tool_calls
-    if len(wrote) == len(effects) and len({one.id for one in wrote if one.id}) == len(wrote):
+    if len(wrote) == len(effects) and len({call.id for call in wrote if call.id}) == len(wrote):
         return wrote
     return tuple(
         ToolCall(id=f"call_{number}", name=effect.called, arguments=dict(effect.arguments))
@@ -138,46 +138,46 @@ def _calls(response: ModelResponse, effects: Sequence[Effect]) -> tuple[ToolCall
 
 def _result(effect: Effect, outcome: Outcome | None) -> Outcome:
     if outcome is None:
-        return failed("error", LOST, own_words=True)
+        return failed("error", LOST_ANSWER, own_words=True)
     if outcome.ok and effect.purpose == FINISH:  # what it holds stands in the call
         return Outcome(value="The answer was given to the user.", trust=Trust.SYSTEM)
     return outcome
 
 
-def _words_only(manifest: RunManifest, begins: TurnState, heard: Sequence[str]) -> tuple[Message, ...]:
+def _words_only(manifest: RunManifest, begins: TurnState, messages: Sequence[str]) -> tuple[Message, ...]:
     """Return the conversation with the user's words alone, for a system that had none."""
-    order, *later = (TextBlock(text=text, trust=Trust.USER) for text in (manifest.task, *heard))
+    order, *later = (TextBlock(text=text, trust=Trust.USER) for text in (manifest.task, *messages))
     task = Message(role="user", name=TASK if begins.messages else None, content=(order,))
     return (*begins.messages, task, *(Message(role="user", content=(words,)) for words in later))
 
 
 def _end(messages: Sequence[Message], events: Sequence[Event], system: str, trust: Trust) -> tuple[Message, ...]:
     """Return what the conversation does not say yet of how a turn ended: its answer, or that there is none."""
-    ended = next((e.data for e in reversed(events) if e.type == "run_ended"), None)
-    answer = str(ended.result.get("answer") or "").strip() if isinstance(ended, RunEnded) else ""
-    status = ended.status if isinstance(ended, RunEnded) else RunStatus.CANCELLED.value
+    end = next((e.data for e in reversed(events) if e.type == "run_ended"), None)
+    answer = str(end.result.get("answer") or "").strip() if isinstance(end, RunEnded) else ""
+    status = end.status if isinstance(end, RunEnded) else RunStatus.CANCELLED.value
     last = next((message for message in reversed(messages) if message.role in ("assistant", "user")), None)
     stands = last is not None and last.role == "assistant" and answer in (last.text, *_answers(last))
-    found: list[Message] = []
+    additions: list[Message] = []
     if answer and not stands:
         text = TextBlock(text=answer, source=Source(kind="agent", ref=system), trust=trust)
-        found.append(Message(role="assistant", content=(text,)))
+        additions.append(Message(role="assistant", content=(text,)))
     if status not in FINAL:
         stopped = TextBlock(text=f"The work on this task stopped here ({status}).", trust=Trust.SYSTEM)
-        found.append(Message(role="user", content=(stopped,)))
-    return tuple(found)
+        additions.append(Message(role="user", content=(stopped,)))
+    return tuple(additions)
 
 
 def _answers(message: Message) -> list[str]:
-    given = [call.arguments for call in message.tool_calls if isinstance(call.arguments, dict)]
-    return [str(one.get("answer", "")).strip() for one in given]
+    inputs = [call.arguments for call in message.tool_calls if isinstance(call.arguments, dict)]
+    return [str(arguments.get("answer", "")).strip() for arguments in inputs]
 
 
 # -- what else goes on -------------------------------------------------------------------------------------------------
 
 
-def _opened(ledger: Ledger, own: Sequence[Record]) -> list[str]:
-    calls = [one for one in own if one.kind is EffectKind.INVOKE_TOOL and one.outcome is not None]
+def _opened_names(ledger: Ledger, own: Sequence[Record]) -> list[str]:
+    calls = [row for row in own if row.kind is EffectKind.INVOKE_TOOL and row.outcome is not None]
     return [
         name for call in calls if call.outcome for name in opened_by(ledger.codec.decode(call.effect), call.outcome)
     ]
@@ -186,8 +186,8 @@ def _opened(ledger: Ledger, own: Sequence[Record]) -> list[str]:
 def _vars(ledger: Ledger, begins: TurnState, own: Sequence[Record]) -> dict[str, JsonValue]:
     """Return the run's state: what it began with and its top agent left; one that was cut off as far as it came."""
     state, top = dict(begins.vars), ledger.records.get(EffectKey("/", 1))
-    for one in own:
-        state |= one.outcome.writes if one.outcome is not None else {}
+    for row in own:
+        state |= row.outcome.writes if row.outcome is not None else {}
     state |= top.outcome.writes if top is not None and top.outcome is not None else {}
     for name in {name for record in ledger.records.values() if record.outcome for name in record.outcome.writes}:
         if name.startswith(ENV_STATE):  # an agent that was at work in it may not have handed it back

@@ -37,11 +37,11 @@ class Variables(Mapping[str, str]):
         lines = list(parse_stream(io.StringIO(text)))
         self.file, self.keyring = file, keyring
         self.invalid = tuple(line.original.line for line in lines if line.error)
-        named = {line.key: line.value for line in lines if line.key is not None and line.value is not None}
+        file_values = {line.key: line.value for line in lines if line.key is not None and line.value is not None}
         self._of_keyring: dict[str, str] = {}
-        held: tuple[Mapping[str, str], ...] = (environ, named, self._of_keyring)
-        self._held = [*zip(("environment", str(file), "keyring"), held, strict=True)]
-        for name in named:
+        mappings: tuple[Mapping[str, str], ...] = (environ, file_values, self._of_keyring)
+        self._mappings = [*zip(("environment", str(file), "keyring"), mappings, strict=True)]
+        for name in file_values:
             if name.startswith("AGENTORCHESTRA_") and name not in environ:
                 raise SettingsError(
                     f"{file} holds {name}, and settings are not read from there; write it into agentorchestra.toml, "
@@ -50,14 +50,14 @@ class Variables(Mapping[str, str]):
 
     def place(self, name: str) -> str:
         """Return where a variable has its value: `environment`, the file's path, `keyring`; "" for nowhere."""
-        places = ((place if held[name] else "") for place, held in self._held if name in held)
+        places = ((place if values[name] else "") for place, values in self._mappings if name in values)
         return next(places, "") if name in self else ""
 
     def __getitem__(self, name: str) -> str:
         """Return a value; raise KeyStoreError if the keyring that should hold it cannot be used."""
-        for _, held in self._held:
-            if name in held:
-                return held[name]
+        for _, values in self._mappings:
+            if name in values:
+                return values[name]
         value = _of_keyring(lambda keyring: keyring.get_password(SERVICE, name)) if name in self.keyring else None
         if value is None:
             raise KeyError(name)
@@ -68,20 +68,20 @@ class Variables(Mapping[str, str]):
 
     def among(self, names: Iterable[str]) -> dict[str, str]:
         """Return the values of those of these variables that have one."""
-        values = {}
+        result = {}
         for name in names:
-            for _, held in self._held:
-                if name in held:
-                    values[name] = held[name]
+            for _, values in self._mappings:
+                if name in values:
+                    result[name] = values[name]
                     break
             else:
                 if name in self.keyring:
                     with contextlib.suppress(KeyError, KeyStoreError):
-                        values[name] = self[name]
-        return values
+                        result[name] = self[name]
+        return result
 
     def __iter__(self) -> Iterator[str]:
-        names = dict.fromkeys([*(name for _, held in self._held for name in held), *self.keyring])
+        names = dict.fromkeys([*(name for _, values in self._mappings for name in values), *self.keyring])
         return (name for name in names if name in self)
 
     def __len__(self) -> int:
@@ -125,12 +125,12 @@ def git_problem(file: Path) -> str:
     """Return why Git may take a file along, "" if it ignores it or has no repository there."""
     command = ["git", "-C", str(file.absolute().parent), "check-ignore", "--quiet", file.name]
     try:
-        ignored = subprocess.run(command, capture_output=True, check=False, timeout=GIT_S).returncode == 1
+        is_ignored = subprocess.run(command, capture_output=True, check=False, timeout=GIT_S).returncode == 1
     except OSError:
         return ""
     except subprocess.TimeoutExpired:
         return f"Git did not say within {GIT_S} s whether it ignores {file}: see that .gitignore names {file.name}"
-    return f"Git does not ignore {file}: write {file.name} into .gitignore" if ignored else ""
+    return f"Git does not ignore {file}: write {file.name} into .gitignore" if is_ignored else ""
 
 
 def keep_in_keyring(name: str, value: str) -> None:
@@ -143,7 +143,7 @@ def keep_in_keyring(name: str, value: str) -> None:
 def keyring_problem() -> str:
     """Return why the system's keyring cannot be used, "" if it seems that it can; ask it for nothing."""
     try:
-        return "" if _of_keyring(lambda one: one.get_keyring().priority > 0) else "no keyring runs on this system"
+        return "" if _of_keyring(lambda ring: ring.get_keyring().priority > 0) else "no keyring runs on this system"
     except KeyStoreError as exc:
         return str(exc)
 

@@ -174,7 +174,7 @@ class Workspace(Generic[Deps]):
         self.policy = PolicyTrials(self.assembly)
         self.memory = RunMemory(self.assembly)
 
-    def another(self) -> Self:
+    def copy(self) -> Self:
         """Return a workspace that is given the same, not open: an application has one, and its arms several."""
         other = copy(self)
         other._begin()
@@ -202,8 +202,8 @@ class Workspace(Generic[Deps]):
         from agentorchestra.log.store.factory import store_for
         from agentorchestra.runtime.engine import check_lease
 
-        given = self.own.settings
-        self.settings = load_settings(self.folder, self.preset) if given is None else with_preset(given, self.preset)
+        own = self.own.settings
+        self.settings = load_settings(self.folder, self.preset) if own is None else with_preset(own, self.preset)
         self.read_variables(self.settings)
         check_lease(self.settings.lease_s)
         if self.task_folder is not None:
@@ -222,7 +222,7 @@ class Workspace(Generic[Deps]):
                 # A workspace without a folder of its own still needs a place for the files of its runs.
                 base = Path(stack.enter_context(TemporaryDirectory(prefix="agentorchestra-")))
             self._assembly = Assembly(
-                self, self.settings, self.store, base, self._clock, self._equipment, self._clients, self.tests.ended
+                self, self.settings, self.store, base, self._clock, self._equipment, self._clients, self.tests.at_end
             )
             await self._assembly.parts.check()
             if self.task is not None:
@@ -362,10 +362,10 @@ class Workspace(Generic[Deps]):
                 spec, objects, temporary_files=temporary_files, accepted=accepted, begins=begins
             )
         except RequestKeyError:
-            known = None if accepted is None else await self.runs.accepted(accepted)
-            if known is None:
+            earlier = None if accepted is None else await self.runs.accepted_run(accepted)
+            if earlier is None:
                 raise
-            return known
+            return earlier
 
     async def resume(
         self,
@@ -539,7 +539,7 @@ class Workspace(Generic[Deps]):
         await self.engine.cancel(run_id, reason=parts.redact(reason), by=by)
         if run_id not in self.engine.driving:
             await end_undriven(self.store, self.engine, self._clock, run_id, RunStatus.CANCELLED)
-            self._equipment.ended(run_id)
+            self._equipment.note_end(run_id)
 
     async def pause(self, run_id: str, *, reason: str = "", by: str = "") -> RunStatus:
         """Stop a run before its next effect, wherever it is driven; `resume` goes on.
@@ -622,8 +622,8 @@ def _run_anywhere(work: Callable[[], Any]) -> Any:
     try:
         thread.join()
     except BaseException:  # Ctrl-C reaches only this thread: the run is cancelled, and nothing is left behind
-        for one in stop:
-            one()
+        for call in stop:
+            call()
         thread.join()
         raise
     if "error" in outcome:
@@ -647,8 +647,8 @@ def load_app(reference: str, folder: Path) -> Workspace[Any]:
         raise AppError(f'app is {reference!r}; write it as "module:workspace"')
     namespace = namespace_of(folder)
     try:
-        found = getattr(import_below(module_name, namespace), attribute)
-        workspace = found if isinstance(found, Workspace) else found()
+        value = getattr(import_below(module_name, namespace), attribute)
+        workspace = value if isinstance(value, Workspace) else value()
     except (Exception, SystemExit) as exc:
         raise AppError(f"the app {reference!r} cannot be loaded from {folder}: {type(exc).__name__}: {exc}") from None
     if not isinstance(workspace, Workspace):

@@ -48,7 +48,7 @@ class PartWork:
 
 def opening_blocks(state: State) -> tuple[Block, ...]:
     """Return what the agent was told at the beginning: its task, its files, what it remembers."""
-    return tuple(block for message in state.told for block in message.content)
+    return tuple(block for message in state.task_messages for block in message.content)
 
 
 def trust_of(ctx: BranchContext[Any]) -> Trust:

@@ -62,7 +62,7 @@ class Verifier:
                 prompt,
                 _SCORE,
                 self._content([rival], ctx, whole=whole),
-                **({"ended": rival.state.ended} if whole else {}),
+                **({"ended": rival.state.is_over} if whole else {}),
             )
             for rival in rivals
         ]
@@ -261,7 +261,7 @@ class Reflecting:
     async def __call__(self, rivals: Sequence[Rival], ctx: BranchContext[Any]) -> Sequence[Rival]:
         """Return the rivals as ranked; those that are kept with their lessons."""
         ranking = [*await self.choose(rivals, ctx)]
-        survivors = [rival for rival in ranking[: self.width] if rival.decision is not None and not rival.state.ended]
+        survivors = [rival for rival in ranking[: self.width] if rival.decision is not None and not rival.state.is_over]
         by_id = {id(rival): rival for rival in survivors if _is_scored(rival)}
         missing = [rival for rival in survivors if id(rival) not in by_id] if self._scores_none(ranking) else []
         by_id |= {

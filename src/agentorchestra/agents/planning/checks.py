@@ -123,7 +123,7 @@ class PlanCheck:
             is_repeat = state.words and ctx.manifest.checks >= TURN and bool(read_by(state, ctx))  # and said it again
             if for_judge and self.sent_back == 0 and not is_repeat:
                 strange = bare or self._strange(result, ctx)
-            if not bad and not strange and state.limited is None:
+            if not bad and not strange and state.shortage is None:
                 doubt = await self.find_doubt(result, ctx, results, for_judge=for_judge)
         if (bad or strange or (doubt.text and not doubt.again)) and self.sent_back < MOST_CHECKS and not is_last(state):
             self.sent_back += 1

@@ -269,4 +269,4 @@ def user_additions(state: State) -> tuple[str, ...]:
 
 def is_last(state: State) -> bool:
     """Return True if an answer has to be taken as it is: there is no step left to correct it in."""
-    return state.limited is not None or state.step >= state.max_steps
+    return state.shortage is not None or state.step >= state.max_steps

@@ -61,10 +61,10 @@ class Replacements:
         requests = delegations(ctx, upto=ctx.last_n + 1)
         failed = [delegation for delegation in requests if delegation.n >= self.since and _failed(delegation)]
         self.since = ctx.last_n + 1
-        if state.ended or not failed:
+        if state.is_over or not failed:
             return state
         failed_names = {delegation.name for delegation in requests if _failed(delegation)}
-        messages, open_names = [*state.messages], [*state.opened]
+        messages, open_names = [*state.messages], [*state.open_tools]
         for delegation in failed:
             outcome = await self._substitutes(delegation, failed_names, ctx)
             value: Any = outcome.value if outcome.ok else {}
@@ -75,7 +75,7 @@ class Replacements:
             listing = (TextBlock(text=lines, source=source, trust=outcome.trust),) if names else ()
             messages.append(Message(role="user", content=(TextBlock(text=note, trust=Trust.SYSTEM), *listing)))
             open_names += [name for name in names if name not in open_names]
-        return state.model_copy(update={"messages": tuple(messages), "opened": tuple(open_names)})
+        return state.model_copy(update={"messages": tuple(messages), "open_tools": tuple(open_names)})
 
     async def _substitutes(self, delegation: TeamDelegation, failed_names: set[str], ctx: BranchContext[Any]) -> Any:
         finder = self.kit.finder or Finder(Retriever())

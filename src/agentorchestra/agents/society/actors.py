@@ -48,7 +48,7 @@ Turn = Callable[[list[Mail]], Awaitable[_Said]]  # one turn of an agent, from th
 async def act(spec: AgentSpec, ctx: BranchContext[Any], kit: Kit) -> AgentResult:
     """Work from mention to mention; the end of the run ends it."""
     agent, society = kit.agents[spec.system], ctx.run.mail.society
-    if ctx.actor not in society.members or society.forged(ctx.actor, ctx.home):
+    if ctx.actor not in society.members or society.forgery(ctx.actor, ctx.home):
         # Nobody would ever write to it.
         reason = f"{ctx.actor} works only where others write to it; run the system `coral`, which has it"
         return AgentResult(status=RunStatus.BLOCKED, report=reason)
@@ -120,7 +120,7 @@ def _tasks(agent: Agent, spec: AgentSpec, ctx: BranchContext[Any]) -> Turn:
 def _woken(state: State, order: Message) -> State:
     """Return the state of an agent that begins a turn: its steps count from the message that it answers."""
     fresh = State(messages=(*state.messages, order), max_steps=state.max_steps)
-    history = {"head": state.head, "sources": state.sources, "opened": state.opened}
+    history = {"head": state.head, "sources": state.sources, "open_tools": state.open_tools}
     return fresh.model_copy(update=history | {"compactions": state.compactions, "ceiling": state.ceiling})
 
 

@@ -85,7 +85,7 @@ async def _model(chat: Chat, rest: str) -> None:
         models.check(rest)
         chat.talk.options["model"] = rest
     profiles = chat.talk.workspace.settings.models
-    names = {name: profiles[name].model if name in profiles else "" for name in models.named()} if not rest else {}
+    names = {name: profiles[name].model if name in profiles else "" for name in models.uses()} if not rest else {}
     await chat.screen.show(*_rows(chat, names), *(["any other model: /model provider:model"] if names else []))
     await chat.screen.show(f"the next turn asks {chat.talk.now('model')}")
 
@@ -130,7 +130,7 @@ async def _new(chat: Chat, rest: str) -> None:
 
 async def _resume(chat: Chat, rest: str) -> None:
     """[N]: list the latest conversations, go on with one."""
-    talk, talks = chat.talk, (await chat.talk.others())[:_LATEST]
+    talk, talks = chat.talk, (await chat.talk.other_talks())[:_LATEST]
     if rest:
         if not rest.isdecimal() or not 0 < int(rest) <= len(talks):
             raise ChatError(f"there is no conversation with the number {rest!r}; /resume lists them")
@@ -200,7 +200,7 @@ async def _open(chat: Chat, rest: str) -> None:
     workspace, record = chat.talk.workspace, _last(chat)
     events, result = await workspace.log.events(record.id), await workspace.runs.result(record.id)
     images = await pictures(result.files, workspace.store.get_blob)
-    page = render(RunView.of(events), record, result, gone=False, talk=conversation(events), pictures=images)
+    page = render(RunView.of(events), record, result, is_dead=False, talk=conversation(events), pictures=images)
     path = (chat.saved / f"{record.id}.html").absolute()
     await _write(chat, path, page)
     await chat.screen.show("its address, for a browser:", path.as_uri())
@@ -224,7 +224,7 @@ async def _save(chat: Chat, rest: str) -> None:
     for turn in await chat.talk.turns():
         result = await chat.talk.workspace.runs.result(turn.id)
         answer = result.answer_text or f"({turn.status.value})"
-        words = "\n\n".join([turn.manifest.task, *Ledger.of(await chat.talk.workspace.log.events(turn.id)).heard()])
+        words = "\n\n".join([turn.manifest.task, *Ledger.of(await chat.talk.workspace.log.events(turn.id)).read_mail()])
         parts += ["## You", words, "## Answer", answer, "\n".join(account_lines(result, answer)).strip()]
     await _write(chat, path, "\n\n".join(filter(None, parts)) + "\n")
 

@@ -34,7 +34,7 @@ class ChatSession:
             self.session, turns = await turns_of(self.workspace.store, self.session)
             self.last = await self.workspace.store.get_run(turns[0].id) if turns else None
 
-    async def others(self) -> list[tuple[list[RunHead], str]]:
+    async def other_talks(self) -> list[tuple[list[RunHead], str]]:
         """Return the turns of the workspace's other conversations, the newest first, each with how its end stands."""
         talks, standings = await conversations(self.workspace.store), await self.workspace.runs.standings()
         ends = [(turns, turns[-1]) for turns in talks if self.last is None or turns[-1].id != self.last.id]

@@ -45,13 +45,13 @@ class TurnDisplay(PictureDisplay):
         self._view.notes.clear()  # of how the turn was stopped before
         self._draw()
 
-    def _said(self, notices: list[Notice]) -> None:
+    def _show_text(self, notices: list[Notice]) -> None:
         for notice in notices:
             if notice.kind == "delta":
                 self.answer += notice.text
             elif notice.kind == "retracted":
                 self.answer = ""
-        super()._said([notice for notice in notices if notice.kind != "delta"])
+        super()._show_text([notice for notice in notices if notice.kind != "delta"])
 
     def _draw(self) -> None:
         if self._screen.asking:  # the picture would repeat the question

@@ -131,7 +131,7 @@ class Chat:
             await self.go_on()
         elif (file := next(files_here(), None)) is not None:
             await self.screen.show(f"a message attaches a file with @, as in: what is in {at(file)}?")
-        if talks := await talk.others():
+        if talks := await talk.other_talks():
             left = [turns[-1] for turns, state in talks if state in _LEFT]
             if left and talk.last is None:
                 on = command("chat --resume", left[0].id, self.folder)
@@ -211,17 +211,17 @@ class Chat:
     def drive(self, record: RunRecord) -> None:
         """Work on a turn."""
         self._pausing = False
-        self._work = asyncio.create_task(self._resumed(record.id))
-        self._turn = asyncio.create_task(self._driven(record, self._work))
+        self._work = asyncio.create_task(self._resume(record.id))
+        self._turn = asyncio.create_task(self._drive(record, self._work))
         self._turn.add_done_callback(lambda turn: self.screen.refresh())
 
-    async def _resumed(self, run_id: str) -> RunResult:
+    async def _resume(self, run_id: str) -> RunResult:
         if self._stopping:
             await self.talk.workspace.cancel(run_id, **_STOPPED)
             return await self.talk.workspace.runs.result(run_id)
         return await self.talk.workspace.resume(run_id)
 
-    async def _driven(self, record: RunRecord, work: asyncio.Task[RunResult]) -> None:
+    async def _drive(self, record: RunRecord, work: asyncio.Task[RunResult]) -> None:
         workspace, screen = self.talk.workspace, self.screen
         try:
             display = TurnDisplay(workspace, record.id, screen)
@@ -235,7 +235,7 @@ class Chat:
             await screen.show(*await self._account(result, display.answer))
             if result.diff and result.status not in _OPEN:
                 await self._settle_changes(result, record)
-            if result.status not in _OPEN and (text := "\n".join(await self._unread(record.id))):
+            if result.status not in _OPEN and (text := "\n".join(await self._late_words(record.id))):
                 if result.status in FINAL:
                     self.accept(text)
                 else:
@@ -284,11 +284,11 @@ class Chat:
             prompt = f"Type y or n. {question}"
         return None
 
-    async def _unread(self, run_id: str) -> list[str]:
+    async def _late_words(self, run_id: str) -> list[str]:
         """Return what was queued for a turn, and came too late for it."""
         ledger = Ledger.of(await self.talk.workspace.log.events(run_id))
         texts = Counter(entry.text for _, entry in ledger.told if entry.by == "chat" and not entry.to)
-        return [*(texts - Counter(ledger.heard())).elements()]
+        return [*(texts - Counter(ledger.read_mail())).elements()]
 
     async def _hand_on(self) -> None:
         """Leave a turn that is worked on as it is, for the process that goes on with it."""

@@ -85,12 +85,12 @@ class ChatScreen:
         self._session.app.ttimeoutlen = 0.1  # seconds until Esc is the key, and no beginning of another one
         self._session.app.timeoutlen = 0.3
         self._session.app.renderer.cpr_not_supported_callback = lambda: None  # a slow terminal is no news to its user
-        self._resize, self._session.app._on_resize = self._session.app._on_resize, self._resized  # type: ignore[method-assign]
+        self._resize, self._session.app._on_resize = self._session.app._on_resize, self._redraw  # type: ignore[method-assign]
         if isinstance(keys := self._session.app.input, Vt100Input):  # a long paste in few pieces
             keys.stdin_reader.read = partial(keys.stdin_reader.read, 65_536)  # type: ignore[method-assign]
         self._buffer.on_text_changed += lambda buffer: setattr(self, "_leaving", False)
 
-    def _resized(self) -> None:
+    def _redraw(self) -> None:
         """Take away what was drawn, of which a narrower terminal made more lines, and draw it anew."""
         app = self._session.app
         screen, columns = app.renderer.last_rendered_screen, max(1, app.output.get_size().columns)

@@ -50,13 +50,13 @@ Examples:
 @run_argument
 @click.argument("text", metavar="TEXT", type=WORDS)
 @_shared
-async def answer(run: str, text: str, question: str | None, **how: Any) -> int:
+async def answer(run: str, text: str, question: str | None, **options: Any) -> int:
     """Answer the open question of RUN with TEXT, then go on with the run here.
 
     If another process drives the run, the answer is handed to it; a run that was paused or cancelled stays so until it
     is resumed. `agentorchestra show RUN` lists the open questions.
     """
-    return await _settle(run, lambda ws, run_id: ws.answer(run_id, text, question=question, by=_BY), **how)
+    return await _settle(run, lambda ws, run_id: ws.answer(run_id, text, question=question, by=_BY), **options)
 
 
 @async_command(
@@ -71,13 +71,13 @@ Examples:
 @run_argument
 @click.argument("code", metavar="[CODE]", type=WORDS, required=False)
 @_shared
-async def approve(run: str, code: str | None, question: str | None, **how: Any) -> int:
+async def approve(run: str, code: str | None, question: str | None, **options: Any) -> int:
     """Allow the one call of RUN with this CODE, then go on with the run here.
 
     `agentorchestra show RUN` lists what is asked, with where each argument came from, and its code. Without CODE the
     call is shown here and you are asked, if stdin is a terminal and only one is open.
     """
-    return await _settle(run, lambda ws, run_id: _approve(ws, run_id, question, code, how["folder"]), **how)
+    return await _settle(run, lambda ws, run_id: _approve(ws, run_id, question, code, options["folder"]), **options)
 
 
 @async_command(
@@ -92,12 +92,12 @@ Examples:
 @run_argument
 @option("--reason", metavar="TEXT", default="", help="What the agent is told.")
 @_shared
-async def deny(run: str, reason: str, question: str | None, **how: Any) -> int:
+async def deny(run: str, reason: str, question: str | None, **options: Any) -> int:
     """Refuse what RUN asks permission for, then go on with the run here.
 
     The agent is told that it was refused, and why if a reason is given, and finds another way or reports.
     """
-    return await _settle(run, lambda ws, run_id: ws.deny(run_id, reason=reason, question=question, by=_BY), **how)
+    return await _settle(run, lambda ws, run_id: ws.deny(run_id, reason=reason, question=question, by=_BY), **options)
 
 
 async def _approve(
@@ -134,7 +134,7 @@ async def _settle(
     folder: Path,
 ) -> int:
     out.check()
-    async with opened_run(folder, run, app=not no_resume, driven=not no_resume) as (workspace, record):
+    async with opened_run(folder, run, app=not no_resume, machine=not no_resume) as (workspace, record):
         question = await record_it(workspace, record.id)
         if not as_json:
             say(f"recorded for {record.id} {question.key}")
@@ -147,7 +147,7 @@ async def _settle(
             if result is not None:
                 verdict = await verdict_on(workspace, result)
                 delivery = await hand_over(workspace, result, out, folder)
-                return print_result(delivery.result, folder, as_json=as_json, verdict=verdict, handed=delivery)
+                return print_result(delivery.result, folder, as_json=as_json, verdict=verdict, delivery=delivery)
             if not await _taken_up(workspace, record.id, question):
                 holder = _holder(await workspace.store.job(record.id))
         result = await workspace.runs.result(record.id)

@@ -9,7 +9,7 @@ import click
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import json_option, workspace_option
 from agentorchestra.cli.output import emit_either
-from agentorchestra.cli.workspaces import exists, opened
+from agentorchestra.cli.workspaces import exists, opening
 from agentorchestra.core.errors import NoWorkspaceError
 
 
@@ -34,7 +34,7 @@ async def backup(dest: Path, as_json: bool, folder: Path) -> int:
     """
     if not exists(folder):
         raise NoWorkspaceError(f"{folder} holds no workspace yet; name the one to copy with --workspace")
-    async with opened(folder, app=False) as workspace:
+    async with opening(folder, app=False) as workspace:
         await workspace.log.backup(dest)
     emit_either(as_json, {"path": str(dest)}, str(dest))
     return 0

@@ -19,7 +19,7 @@ from agentorchestra.cli.driver import async_command, at_terminal
 from agentorchestra.cli.options import WORDS, workspace_option
 from agentorchestra.cli.output import clean, emit, say
 from agentorchestra.cli.terminal import read_line
-from agentorchestra.cli.workspaces import opened
+from agentorchestra.cli.workspaces import opening
 from agentorchestra.core.content import Block, MediaBlock, TextBlock
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.messages import ToolSchema
@@ -58,7 +58,7 @@ async def browser(url: str | None, folder: Path) -> int:
     For people who write agents: the same actions, the same state, the same limits and boundaries as in a run, with the
     settings of the workspace. What is downloaded stays in the folder that is named at the end.
     """
-    async with opened(folder, app=False) as workspace:
+    async with opening(folder, app=False) as workspace:
         workspace.asker = hand = Hand(workspace)
         await hand.ready()
         if url is not None:

@@ -21,7 +21,7 @@ from agentorchestra.cli.options import (
 )
 from agentorchestra.cli.output import say
 from agentorchestra.cli.view.live import is_terminal, live_here
-from agentorchestra.cli.workspaces import opened
+from agentorchestra.cli.workspaces import opening
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import ChatError
 from agentorchestra.core.settings import Settings
@@ -77,7 +77,7 @@ def chat(
     budget_usd: float | None,
     timeout_s: float | None,
     folder: Path,
-    **given: Any,
+    **fields: Any,
 ) -> int:
     """Talk with agents: a turn is a run, and the next one goes on from it, with its files and its conversation.
 
@@ -104,11 +104,11 @@ def chat(
         from agentorchestra.cli.chat.loop import Chat
         from agentorchestra.cli.commands.run import session_to_go_on
 
-        async with opened(folder) as workspace:
+        async with opening(folder) as workspace:
             name = session
             if resume is not None:
                 name = await session_to_go_on(workspace, None if resume == _NEWEST else resume)
-            options = cast("RunFields", given)
+            options = cast("RunFields", fields)
             options["on_ask"] = options["on_ask"] or workspace.settings.on_ask
             options["budget"] = Budget(cost_usd=budget_usd, active_s=timeout_s)
             talk = ChatSession(workspace, name, options)

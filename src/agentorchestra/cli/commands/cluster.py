@@ -23,7 +23,7 @@ from agentorchestra.cli.options import (
 )
 from agentorchestra.cli.output import clean, emit, emit_either, emit_json, plural, say
 from agentorchestra.cli.start import spec_of, spec_options
-from agentorchestra.cli.workspaces import find_run, opened
+from agentorchestra.cli.workspaces import find_run, opening
 from agentorchestra.core.errors import UsageError
 from agentorchestra.core.protocols import Acceptance
 
@@ -77,7 +77,7 @@ async def submit(
     priority: int | None,
     as_json: bool,
     folder: Path,
-    **given: Any,
+    **fields: Any,
 ) -> int:
     """Queue TASK for the workers of the database, and print the id of its run; a TASK of - is read from stdin."""
     from agentorchestra.cluster import Jobs
@@ -85,13 +85,13 @@ async def submit(
 
     if (task is None) == (again is None):
         raise UsageError("give a TASK or --again RUN, one of the two")
-    spec = spec_of((task_in() if task == "-" else task) or "", **given)
+    spec = spec_of((task_in() if task == "-" else task) or "", **fields)
     own = dict(spec.labels)
     if tags:
         own[TAGS] = ",".join(check_tags(tags))
     if priority is not None:
         own[PRIORITY] = str(priority)
-    async with opened(folder) as workspace, Jobs(workspace) as jobs:
+    async with opening(folder) as workspace, Jobs(workspace) as jobs:
         if again is not None:
             run_id = (await find_run(workspace, again)).id
             await workspace.runs.enqueue(run_id, budget=spec.budget)
@@ -142,7 +142,7 @@ def worker(concurrency: int, tags: str, unsafe_local: bool, folder: Path) -> int
         async def open_(workspace: Workspace[Any]) -> None:
             await until_reached(workspace.open, lambda: workspace.settings.database_retry_s)
 
-        async with opened(folder, unsafe_local=unsafe_local, open_=open_) as workspace:
+        async with opening(folder, unsafe_local=unsafe_local, open_=open_) as workspace:
             driver = Worker(workspace, concurrency=concurrency, tags=tags.split(","))
             loop = asyncio.get_running_loop()
             for signum in (signal.SIGINT, signal.SIGTERM):
@@ -179,7 +179,7 @@ async def status(as_json: bool, folder: Path) -> int:
     """Show the workers of the database, what is queued, and how its runs stand."""
     from agentorchestra.cluster import Jobs, standing
 
-    async with opened(folder, app=False) as workspace, Jobs(workspace) as jobs:
+    async with opening(folder, app=False) as workspace, Jobs(workspace) as jobs:
         report = await standing(workspace, jobs)
     if as_json:
         emit_json(report)

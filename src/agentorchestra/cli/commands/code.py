@@ -34,7 +34,7 @@ from agentorchestra.cli.project import (
     show_diff,
 )
 from agentorchestra.cli.start import drive_new, spec_of
-from agentorchestra.cli.workspaces import opened, opened_run
+from agentorchestra.cli.workspaces import opened_run, opening
 
 SYSTEM = "mini_swe"
 """One agent with a shell: of the packaged systems the one with the fewest tokens for this work."""
@@ -69,7 +69,7 @@ blocked), 4 out of budget or time, 5 waiting or paused, 130 cancelled."""
 @on_ask_option("run", 5)
 @json_option("one object with the result, its diff and what was applied")
 @workspace_option
-async def code(project: Path, task: str, landing: ApplyOptions, as_json: bool, folder: Path, **given: Any) -> int:
+async def code(project: Path, task: str, landing: ApplyOptions, as_json: bool, folder: Path, **fields: Any) -> int:
     """Let an agent with a terminal work on a copy of DIR, and bring back what it changed.
 
     TASK says what is to be done; a TASK of - is read from stdin. At the end the diff is shown, and at a terminal you
@@ -77,8 +77,8 @@ async def code(project: Path, task: str, landing: ApplyOptions, as_json: bool, f
     applied. With --apply or --branch nothing is applied while the tests fail. `agentorchestra apply` does it later.
     """
     await landing.check(project)
-    spec = spec_of(task_in() if task == "-" else task, project=project, **given)
-    async with opened(folder) as workspace:
+    spec = spec_of(task_in() if task == "-" else task, project=project, **fields)
+    async with opening(folder) as workspace:
         result = await drive_new(workspace, spec, folder=folder, as_json=as_json)
         return await finish(workspace, result, landing, folder, Out(), as_json=as_json, code_of=exit_code_of_code)
 

@@ -108,7 +108,7 @@ async def tell(run: str, text: str, to: str, no_resume: bool, as_json: bool, fol
     """
     going_on = bool(to) and not no_resume
 
-    async with opened_run(folder, run, app=going_on, driven=going_on) as (workspace, record):
+    async with opened_run(folder, run, app=going_on, machine=going_on) as (workspace, record):
         await workspace.tell(record.id, text, to=to, by="cli")
         dead = await is_abandoned(workspace, record)
         now = (await workspace.runs.result(record.id)).status

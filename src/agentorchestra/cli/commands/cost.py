@@ -13,7 +13,7 @@ from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import WORDS, json_option, option, workspace_option
 from agentorchestra.cli.output import emit_either, number, one_line, plural, say, table, unknown_cost
 from agentorchestra.cli.view.model import PARTS, Charge, RunView
-from agentorchestra.cli.workspaces import exists, find_run, opened
+from agentorchestra.cli.workspaces import exists, find_run, opening
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.errors import UnknownRunError
 from agentorchestra.core.protocols import RunHead
@@ -95,7 +95,7 @@ async def cost(runs: tuple[str, ...], by: str, as_json: bool, folder: Path) -> i
     costs: list[tuple[RunHead, list[Charge]]] = []
     sources: list[SourceTokens] = []
     if exists(folder):
-        async with opened(folder, app=False) as workspace:
+        async with opening(folder, app=False) as workspace:
             records = [await find_run(workspace, name) for name in runs] if runs else await workspace.runs.list()
             views = {record.id: (record, list[Charge]()) for record in records}
             # Of all runs no list of ids: a database takes 32,766 parameters at most.

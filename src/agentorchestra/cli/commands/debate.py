@@ -23,7 +23,7 @@ from agentorchestra.cli.options import (
 )
 from agentorchestra.cli.output import print_result
 from agentorchestra.cli.start import check_roles, drive_new, spec_of
-from agentorchestra.cli.workspaces import opened
+from agentorchestra.cli.workspaces import opening
 
 
 @async_command(
@@ -71,7 +71,7 @@ async def debate(
     out: Out,
     as_json: bool,
     folder: Path,
-    **given: Any,
+    **fields: Any,
 ) -> int:
     """Let experts debate TOPIC: opening statements, then rounds in which they answer each other, then a conclusion that
     names agreements and disagreements.
@@ -82,12 +82,12 @@ async def debate(
     out.check()
     options: dict[str, Any] = {"experts": [*experts], **({"rounds": rounds} if rounds is not None else {})}
 
-    async with opened(folder) as workspace:
+    async with opening(folder) as workspace:
         check_roles(workspace, roles)
-        spec = spec_of(topic, system="debate", roles=roles, options=options, **given)
+        spec = spec_of(topic, system="debate", roles=roles, options=options, **fields)
         result = await drive_new(workspace, spec, folder=folder, as_json=as_json, talk=True)
         delivery = await hand_over(workspace, result, out, folder)
     result = delivery.result
     if result.report and not as_json:
         result = result.model_copy(update={"answer_text": ""})  # the report begins with it
-    return print_result(result, folder, as_json=as_json, handed=delivery)
+    return print_result(result, folder, as_json=as_json, delivery=delivery)

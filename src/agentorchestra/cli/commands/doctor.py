@@ -329,7 +329,7 @@ def _components(folder: Path, settings: Settings | None, workspace: Workspace[An
 
     async def compose() -> tuple[int, list[Check]]:
         checks = []
-        async with workspace.another() as copy:
+        async with workspace.copy() as copy:
             managers = (copy.tcp, copy.ecp, copy.acp, copy.components.prompts, copy.components.memories)
             for manager in managers:
                 errors, failures = await manager.stock.examine()

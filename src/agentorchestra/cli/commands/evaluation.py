@@ -17,7 +17,7 @@ import click
 from agentorchestra.cli.driver import AsyncGroup
 from agentorchestra.cli.options import COUNT, POSITIVE, WORDS, FilePath, json_option, option, together, workspace_option
 from agentorchestra.cli.output import clean, dollars, emit, emit_either, emit_json, one_line, plural, say
-from agentorchestra.cli.workspaces import opened, workspace_of_arm
+from agentorchestra.cli.workspaces import opening, workspace_of_arm
 from agentorchestra.core.errors import EvaluationError
 from agentorchestra.workspace import DEFAULT_COST_USD, load_settings
 
@@ -139,20 +139,20 @@ _json_option = json_option("one object with what was asked, refused, left out an
 @_set_options
 @_json_option
 @workspace_option
-async def run(at_once: int, as_json: bool, folder: Path, **given: Any) -> int:
+async def run(at_once: int, as_json: bool, folder: Path, **options: Any) -> int:
     """Ask the questions of SET: each arm, each repeat. The same command again goes on where it stopped."""
-    return await _drive(folder, _begin(folder, given, _arms(folder, given)), at_once, as_json=as_json)
+    return await _drive(folder, _begin(folder, options, _arms(folder, options)), at_once, as_json=as_json)
 
 
 @group.command("suite", short_help="Ask the questions behind a published table, of its rows.")
-@click.argument("which", metavar="NAME", type=WORDS)
+@click.argument("suite_name", metavar="NAME", type=WORDS)
 @_data_option
 @option("--name", metavar="NAME", default="", help="Of the evaluation.  [default: the suite's]")
 @option("--model", metavar="M", help="The model of all arms.  [default: those of the settings]")
 @_limit_options
 @_json_option
 @workspace_option
-async def suite_command(which: str, at_once: int, as_json: bool, folder: Path, **given: Any) -> int:
+async def suite_command(suite_name: str, at_once: int, as_json: bool, folder: Path, **options: Any) -> int:
     """Ask the questions behind a published table; `list` for NAME names the suites.
 
     The arms and the repeats are those of the table. Rows that cannot be run here are named with the reason. `eval
@@ -160,20 +160,20 @@ async def suite_command(which: str, at_once: int, as_json: bool, folder: Path, *
     """
     from agentorchestra.evaluation.suites.suite import suite, suites
 
-    if which == "list":
+    if suite_name == "list":
         summaries = {}
         for entry in suites().values():
             summaries[entry.name] = f"{entry.set}; {', '.join(arm.name for arm in entry.arms)}. {entry.about}"
         emit_either(as_json, summaries, "\n".join(map("  ".join, summaries.items())))
         return 0
-    benchmark = suite(which)
+    benchmark = suite(suite_name)
     say(f"{benchmark.source}: {benchmark.cells.about}")
     for omission in benchmark.left_out:
         say(f"not here: {', '.join(omission.rows)}: {omission.why}")
-    given |= {"questions": benchmark.set, "preset": None, "choices_seed": None}
-    given |= {"repeats": benchmark.repeats, "ask_again": benchmark.ask_again}
-    given["name"], given["tips"] = given["name"] or benchmark.name, given["tips"] or benchmark.tips
-    plan = _begin(folder, given, [row.arm for row in benchmark.arms], suite=benchmark.name)
+    options |= {"questions": benchmark.set, "preset": None, "choices_seed": None}
+    options |= {"repeats": benchmark.repeats, "ask_again": benchmark.ask_again}
+    options["name"], options["tips"] = options["name"] or benchmark.name, options["tips"] or benchmark.tips
+    plan = _begin(folder, options, [row.arm for row in benchmark.arms], suite=benchmark.name)
     return await _drive(folder, plan, at_once, as_json=as_json)
 
 
@@ -183,7 +183,7 @@ async def suite_command(which: str, at_once: int, as_json: bool, folder: Path, *
 @option("--difference", type=POSITIVE, default=0.1, metavar="D", help="Of accuracy, to be found.")
 @json_option("one object with the cost of the whole")
 @workspace_option
-async def plan_command(at_once: int, as_json: bool, folder: Path, pilot: int, difference: float, **given: Any) -> int:
+async def plan_command(at_once: int, as_json: bool, folder: Path, pilot: int, difference: float, **options: Any) -> int:
     """Begin an evaluation with a pilot; nothing else is asked until `eval resume`.
 
     The pilot is a sample of the questions, with --reuse the first ones; it counts, and is not asked again. What the
@@ -191,7 +191,7 @@ async def plan_command(at_once: int, as_json: bool, folder: Path, pilot: int, di
     """
     from agentorchestra.evaluation.plan import draw
 
-    plan = _begin(folder, given, _arms(folder, given))
+    plan = _begin(folder, options, _arms(folder, options))
     questions = plan.load()
     sample = plan.model_copy(update={"ids": tuple(key for key in plan.ids if key not in questions.faults)})
     count = min(pilot, len(sample.ids))
@@ -202,7 +202,7 @@ async def plan_command(at_once: int, as_json: bool, folder: Path, pilot: int, di
     from agentorchestra.evaluation.scores import score
 
     code = await _drive(folder, plan, at_once, ids=ids)
-    async with opened(folder) as workspace:
+    async with opening(folder) as workspace:
         scores = await score(workspace, plan, questions)
     estimate = forecast(sample, scores)
     whole = "unknown, as a price is" if estimate.usd is None else dollars(estimate.usd)
@@ -273,7 +273,7 @@ async def score_command(
         plan = amend(folder, name, budget_usd)
 
     questions = plan.load()
-    async with opened(folder) as workspace:
+    async with opening(folder) as workspace:
         for option in reports:
             arm, _, file = option.partition("=")
             say(f"{arm}: {plural(await take_verdicts(workspace, plan, arm, Path(file)), 'verdict')}")
@@ -304,7 +304,7 @@ async def report(name: str, page: Path | None, latex: Path | None, folder: Path)
     plan = read(folder, name)
     scores = kept_scores(folder, plan)
 
-    async with opened(folder, app=False) as workspace:
+    async with opening(folder, app=False) as workspace:
         tables = await report_tables(workspace, plan, scores)
     if page is not None:
         page.write_text(writing.html(plan, tables, writing.figures(plan, scores)), encoding="utf-8")
@@ -344,7 +344,7 @@ async def compare(name: str, first: str, second: str, folder: Path) -> int:
         if stop
         else f"one may not stop yet, by the sequential test over {plural(len(plan.ids), 'block')}"
     )
-    async with opened(folder, app=False) as workspace:
+    async with opening(folder, app=False) as workspace:
         of = scores if one_system else [side for pair in pairs for side in pair]
         differences = await first_differences(workspace, of, first, second)
         for result, other in pairs:
@@ -406,7 +406,7 @@ async def export(
         raise EvaluationError(f"{name} has {len(plan.arms)} arms; say whose answers with --arm")
     arm_name = arm or plan.arms[0].name
 
-    async with opened(folder, app=False) as workspace:
+    async with opening(folder, app=False) as workspace:
         results = await attempts(workspace, plan)
     scores = kept_scores(folder, plan) if has_scores(folder, plan) else []
     if form == "gaia":
@@ -438,7 +438,7 @@ async def _inspect_log(folder: Path, plan: EvalPlan, path: Path) -> int:
     checked_path(path)
     scores = kept_scores(folder, plan)
 
-    async with opened(folder, app=False) as workspace:
+    async with opening(folder, app=False) as workspace:
         log = await inspect_log(workspace, plan, plan.load(), scores)
     await asyncio.to_thread(write_log, log, path)  # Inspect has a loop of its own
     emit(str(path))
@@ -449,7 +449,7 @@ async def _inspect_log(folder: Path, plan: EvalPlan, path: Path) -> int:
 async def _bundle(folder: Path, plan: EvalPlan, path: Path) -> int:
     from agentorchestra.evaluation.bundle import write_bundle
 
-    async with opened(folder, app=False) as workspace:
+    async with opening(folder, app=False) as workspace:
         runs = await write_bundle(workspace, plan, path)
     emit(str(path))
     say(f"{plan.name}: {plural(runs, 'run')}")
@@ -469,7 +469,7 @@ async def import_(file: Path, data: Path | None, as_json: bool, folder: Path) ->
     """
     from agentorchestra.evaluation.bundle import read_bundle
 
-    async with opened(folder, app=False) as workspace:
+    async with opening(folder, app=False) as workspace:
         plan, runs = await read_bundle(workspace, file, data)
     emit_either(as_json, {"evaluation": plan.name, "runs": runs}, f"evaluation {plan.name}: {plural(runs, 'run')}")
     say(f"next: agentorchestra eval report {plan.name}")

@@ -13,7 +13,7 @@ from agentorchestra.cli.commands.evolution_tips import judge, tips
 from agentorchestra.cli.driver import AsyncGroup
 from agentorchestra.cli.options import COUNT, POSITIVE, WORDS, FilePath, json_option, option, together, workspace_option
 from agentorchestra.cli.output import clean, dollars, emit, emit_either, plural, say
-from agentorchestra.cli.workspaces import opened, workspace_of_arm
+from agentorchestra.cli.workspaces import opening, workspace_of_arm
 from agentorchestra.core.errors import EvolutionError
 from agentorchestra.workspace import DEFAULT_COST_USD, load_settings
 
@@ -113,7 +113,7 @@ _run_options = together(
 @_run_options
 @json_option("one object with the rounds")
 @workspace_option
-async def run(folder: Path, at_once: int, as_json: bool, **given: Any) -> int:
+async def run(folder: Path, at_once: int, as_json: bool, **options: Any) -> int:
     """Ask questions of SET, propose, compare, promote; the same command again goes on where it stopped."""
     from agentorchestra.evaluation.statistics import independent_spread
     from agentorchestra.evolution.evolver import Evolver
@@ -121,7 +121,7 @@ async def run(folder: Path, at_once: int, as_json: bool, **given: Any) -> int:
     from agentorchestra.evolution.optimisers import optimiser
     from agentorchestra.evolution.record import keep
 
-    evolution = keep(folder, _begin(folder, given))
+    evolution = keep(folder, _begin(folder, options))
     count = len(evolution.validation.ids)
     say(f"evolution {evolution.name}: {len(evolution.training.ids)} training questions, {count} held apart")
     if evolution.promote != "auto":
@@ -208,7 +208,7 @@ async def status(name: str | None, folder: Path) -> int:
             say(f"the next is round {len(done) + 1}; the command that began it goes on")
     if name is not None:
         return 0
-    async with opened(folder) as workspace:
+    async with opening(folder) as workspace:
         for line in await check_canaries(workspace):
             emit(clean(line))
         for canary in await canaries(workspace):
@@ -224,7 +224,7 @@ async def history(subject: str, folder: Path) -> int:
     """List every version of a component, oldest first; `*` marks what its name means now."""
     from agentorchestra.evolution.components import manager_of
 
-    async with opened(folder) as workspace:
+    async with opening(folder) as workspace:
         manager, name = manager_of(workspace, subject)
         current = (await manager.info(name)).version
         for version in await manager.versions(name):
@@ -244,7 +244,7 @@ async def history(subject: str, folder: Path) -> int:
 async def diff(subject: str, folder: Path) -> int:
     """Show what a candidate would change for callers, and in the text; with its reason and evidence."""
 
-    async with opened(folder) as workspace:
+    async with opening(folder) as workspace:
         emit("\n".join(await _difference(workspace, *_split(subject))))
     return 0
 
@@ -282,7 +282,7 @@ async def promote(subject: str, share: float, reason: str, as_json: bool, folder
     """Make a version what its name means, after its difference and the evidence were shown."""
     from agentorchestra.evolution.components import manager_of
 
-    async with opened(folder) as workspace:
+    async with opening(folder) as workspace:
         component, version = _split(subject)
         lines = await _difference(workspace, component, version)
         manager, name = manager_of(workspace, component)
@@ -306,7 +306,7 @@ async def rate(run_id: str, score: float, note: str, as_json: bool, folder: Path
     """Say how good a run was, from 0 to 1: canaries are judged by it. Without it a run that completed counts as 1."""
     from agentorchestra.evolution.canary import check_canaries
 
-    async with opened(folder) as workspace:
+    async with opening(folder) as workspace:
         await workspace.runs.rate(run_id, score, note=note, by="user")
         lines = await check_canaries(workspace)
     if lines or as_json:
@@ -324,7 +324,7 @@ async def rollback(subject: str, version: str | None, reason: str, as_json: bool
     """Make an earlier version what its name means again; the current one is deprecated, and stays readable."""
     from agentorchestra.evolution.components import manager_of
 
-    async with opened(folder) as workspace:
+    async with opening(folder) as workspace:
         manager, name = manager_of(workspace, subject)
         now = (await manager.info(name)).version
         by_version = {version.version: version for version in await manager.versions(name)}

@@ -10,7 +10,7 @@ import click
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import COUNT, WORDS, FilePath, json_option, label_option, option, workspace_option
 from agentorchestra.cli.output import emit_either, plural, say
-from agentorchestra.cli.workspaces import find_run, opened
+from agentorchestra.cli.workspaces import find_run, opening
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
 
@@ -75,7 +75,7 @@ async def export(
     model: str,
     as_json: bool,
     folder: Path,
-    **given: Any,
+    **fields: Any,
 ) -> int:
     """Write what agents were shown and did into DIR/train.jsonl, as TRL takes it, and print the command that trains.
 
@@ -88,8 +88,8 @@ async def export(
 
     scores = {row.run_id: row.score for row in kept_scores(folder, read(folder, evaluation))} if evaluation else {}
     room = window or WINDOW
-    selection = Choice(statuses=tuple(map(RunStatus, statuses or ("completed",))), window=room, **given)
-    async with opened(folder, app=False) as workspace:
+    selection = Choice(statuses=tuple(map(RunStatus, statuses or ("completed",))), window=room, **fields)
+    async with opening(folder, app=False) as workspace:
         runs = [(await find_run(workspace, name)).id for name in names] or await _runs(workspace, scores)
         ids = []
         for run in await workspace.runs.list():

@@ -46,7 +46,7 @@ from agentorchestra.workspace import DEFAULT_COST_USD, load_settings
 @json_option("one object with the table and the best version")
 @workspace_option
 async def frontier(
-    questions: str, data: Path | None, target: Path | None, at_once: int, as_json: bool, folder: Path, **given: Any
+    questions: str, data: Path | None, target: Path | None, at_once: int, as_json: bool, folder: Path, **options: Any
 ) -> int:
     """Try a prompt on questions of SET, have an optimiser edit it by what that scored and cost, try the edit.
 
@@ -57,10 +57,10 @@ async def frontier(
     from agentorchestra.evaluation.questions import load_set
     from agentorchestra.evolution.frontier import Frontier, best, learning, page, table, thrifty
 
-    if given["budget_usd"] is not None and given["question_usd"] is None:
-        given["question_usd"] = load_settings(folder).budget.cost_usd or DEFAULT_COST_USD
+    if options["budget_usd"] is not None and options["question_usd"] is None:
+        options["question_usd"] = load_settings(folder).budget.cost_usd or DEFAULT_COST_USD
     place = "" if data is None else str(data.absolute())
-    plan = learning(given.pop("name"), load_set(questions, data), data=place, **given)
+    plan = learning(options.pop("name"), load_set(questions, data), data=place, **options)
     optimiser = thrifty(plan.optimiser, folder, plan)
     await Frontier(folder, plan, optimiser, workspaces=workspace_of_arm, at_once=at_once, tell=say).run()
     grid = table(folder, plan)

@@ -19,7 +19,7 @@ from agentorchestra.cli.options import (
     workspace_option,
 )
 from agentorchestra.cli.output import emit_either, say
-from agentorchestra.cli.workspaces import find_run, opened, workspace_of_arm
+from agentorchestra.cli.workspaces import find_run, opening, workspace_of_arm
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import EvolutionError
 from agentorchestra.workspace import DEFAULT_COST_USD, load_settings
@@ -53,7 +53,7 @@ async def tips(
     if bool(names) == bool(evaluation):
         raise EvolutionError("say what is to be read: RUN ..., or --evaluation NAME")
     scores = {row.run_id: row.score for row in kept_scores(folder, read(folder, evaluation))} if evaluation else {}
-    async with opened(folder) as workspace:
+    async with opening(folder) as workspace:
         runs = [(await find_run(workspace, name)).id for name in names] or [key for key in scores if key]
         entries = await distil(workspace, runs, scores, model=model, budget=Budget(cost_usd=budget_usd))
     lines = [f"{entry.ref}  {entry.kind}  {entry.text}  [{', '.join(entry.evidence)}]" for entry in entries]

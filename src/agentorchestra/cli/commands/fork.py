@@ -83,7 +83,7 @@ async def fork(
     """
     overrides = _changes(changes)
 
-    async with opened_run(folder, run, app=True, unsafe_local=unsafe_local, driven=True) as (workspace, record):
+    async with opened_run(folder, run, app=True, unsafe_local=unsafe_local, machine=True) as (workspace, record):
         new = await workspace.fork(
             record.id,
             at=None if at.strip() == "end" else at,

@@ -13,7 +13,7 @@ import click
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import ParamType, json_option, option, workspace_option
 from agentorchestra.cli.output import emit_either, plural
-from agentorchestra.cli.workspaces import exists, opened
+from agentorchestra.cli.workspaces import exists, opening
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.retention import END_STATUSES, GRACE_S, Collected, Retention
 from agentorchestra.log.store.rows import PENDING
@@ -91,7 +91,7 @@ async def gc(
         raise click.UsageError("--session erases a session whole: leave --older-than, --keep and --status out")
     done = Collected(dry_run=dry_run)
     if exists(folder):
-        async with opened(folder, app=False) as workspace:
+        async with opening(folder, app=False) as workspace:
             if session is not None:
                 done = await workspace.session(session).erase(grace_s=grace.total_seconds(), dry_run=dry_run)
             else:

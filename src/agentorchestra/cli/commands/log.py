@@ -12,7 +12,7 @@ import click
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import COUNT, ParamType, option, workspace_option
 from agentorchestra.cli.output import CONTROL, emit, emit_bytes, emit_json, one_line, say
-from agentorchestra.cli.workspaces import exists, find_run, opened
+from agentorchestra.cli.workspaces import exists, find_run, opening
 from agentorchestra.core.events import BODIES, Event
 from agentorchestra.core.query import LogQuery
 
@@ -91,7 +91,7 @@ async def log(
     as_json: bool,
     as_lines: bool,
     folder: Path,
-    **given: Any,
+    **fields: Any,
 ) -> int:
     """Print events, the oldest run's first: run, index, time, type, record, actor, and what it says in a line.
 
@@ -106,12 +106,12 @@ async def log(
     if record is not None and not record.startswith("/"):
         raise click.UsageError(f"--record is {record!r}; keys and branches begin with /, e.g. /1.react#3 or /1.react")
     first, last = index or (None, None)
-    base = LogQuery(record=record, first=first, last=last, types=types, **given)
+    base = LogQuery(record=record, first=first, last=last, types=types, **fields)
 
     count = 0
     waiting: list[Event] = []
     if exists(folder):
-        async with opened(folder, app=False) as workspace:
+        async with opening(folder, app=False) as workspace:
             runs = tuple([(await find_run(workspace, name)).id for name in names])
             query = base.model_copy(update={"runs": runs}) if names else base
             async for event in workspace.log.select(query, task=task, limit=limit, verify=as_lines):

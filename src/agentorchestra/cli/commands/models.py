@@ -59,7 +59,7 @@ def model_rows(of: Configured) -> list[dict[str, Any]]:
     from agentorchestra.models.failures import shown_address
 
     rows = []
-    for name, uses in of.manager.named().items():
+    for name, uses in of.manager.uses().items():
         profile, endpoint = of.manager.profile(name), None
         row: dict[str, Any] = {"name": name, "uses": uses, "model": profile.model, "state": "ready", "problem": ""}
         try:
@@ -80,7 +80,7 @@ def _provider_rows(variables: Variables) -> list[dict[str, Any]]:
 
     rows = []
     for name, entry in PROVIDERS.items():
-        install = "" if entry.installed else f'pip install "pydantic-ai-slim[{entry.extra}]"'
+        install = "" if entry.is_installed else f'pip install "pydantic-ai-slim[{entry.extra}]"'
         key = next((env for env in entry.key_envs if variables.place(env)), "".join(entry.key_envs[:1]))
         rows.append({"provider": name, "install": install, "key": key, "key_place": variables.place(key)})
     return rows

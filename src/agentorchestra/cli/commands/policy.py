@@ -20,7 +20,7 @@ from agentorchestra.cli.options import (
     workspace_option,
 )
 from agentorchestra.cli.output import bill, emit_either, number, one_line, plural, say
-from agentorchestra.cli.workspaces import exists, find_run, opened, opened_run
+from agentorchestra.cli.workspaces import exists, find_run, opened_run, opening
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import RunUnderWayError, UnknownRunError
 from agentorchestra.core.ids import canonical_json
@@ -62,7 +62,7 @@ async def try_(file: Path, runs: tuple[str, ...], as_json: bool, folder: Path) -
     trials: list[RunTrial] = []
     left_out: list[str] = []
     if exists(folder):
-        async with opened(folder, app=False) as workspace:
+        async with opening(folder, app=False) as workspace:
             ids = [(await find_run(workspace, name)).id for name in runs] if runs else await workspace.store.run_ids()
             for run_id in dict.fromkeys(ids):
                 try:
@@ -145,7 +145,7 @@ async def probe(run: str, budget_usd: float | None, timeout_s: float | None, as_
     From the first such result on the fork asks the run's model, which costs what a run costs. It carries out
     nothing that reaches beyond its own folder: a call that RUN made too is answered from the log, any other is denied.
     """
-    async with opened_run(folder, run, app=True, driven=True) as (workspace, record):
+    async with opened_run(folder, run, app=True, machine=True) as (workspace, record):
         result = await workspace.policy.probe(record.id, budget=Budget(cost_usd=budget_usd, active_s=timeout_s))
     emit_either(as_json, result, _probe_lines(result))
     if result.followed:

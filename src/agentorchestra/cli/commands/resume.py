@@ -23,7 +23,7 @@ from agentorchestra.cli.options import (
 )
 from agentorchestra.cli.output import HandedOver, as_plain, emit, emit_json, one_line, say, summary_line, verdict_line
 from agentorchestra.cli.project import ApplyOptions, exit_code_of_code, finish
-from agentorchestra.cli.workspaces import exists, opened, opened_run, task_folder_of, verdict_on
+from agentorchestra.cli.workspaces import exists, opened_run, opening, task_folder_of, verdict_on
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import AgentOrchestraError, FencedError, TaskFolderError, UsageError
 from agentorchestra.core.spec import RunResult
@@ -92,7 +92,7 @@ async def resume(
     out.check()
 
     if run is not None:
-        async with opened_run(folder, run, app=True, unsafe_local=unsafe_local, driven=True) as (workspace, record):
+        async with opened_run(folder, run, app=True, unsafe_local=unsafe_local, machine=True) as (workspace, record):
             ask = record.manifest.on_ask != "deny"
             result = await drive(workspace, record.id, folder=folder, as_json=as_json, ask=ask, budget=budget, pin=pin)
             code_of = exit_code_of_code if record.manifest.tests else None
@@ -120,7 +120,7 @@ async def resume(
         return await _resume_all(workspace, started, results, go_on=go_on, copy=copy, as_json=as_json) or problem
 
     if exists(folder):
-        async with opened(folder, unsafe_local=unsafe_local) as workspace:
+        async with opening(folder, unsafe_local=unsafe_local) as workspace:
             if abandoned:
                 waiting = [key for key, state in (await workspace.runs.standings()).items() if state == "abandoned"]
             else:
@@ -132,9 +132,9 @@ async def resume(
             failed = await drive_these(workspace, own)
         for preset, task in sorted({needs[run_id] for run_id in waiting if run_id not in own}):
             group = [run_id for run_id in waiting if needs[run_id] == (preset, task)]
-            task_path = Path(task) if task else None
+            place = Path(task) if task else None
             try:
-                async with opened(folder, unsafe_local=unsafe_local, preset=preset, task_folder=task_path) as workspace:
+                async with opening(folder, unsafe_local=unsafe_local, preset=preset, task_folder=place) as workspace:
                     if await drive_these(workspace, group):
                         failed = True
             except TaskFolderError as exc:

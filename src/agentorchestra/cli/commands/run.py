@@ -31,7 +31,7 @@ from agentorchestra.cli.options import (
 from agentorchestra.cli.output import clean, emit_either, say
 from agentorchestra.cli.project import ApplyOptions, finish, landing_options
 from agentorchestra.cli.start import check_roles, drive_new, spec_of, spec_options
-from agentorchestra.cli.workspaces import find_run, opened
+from agentorchestra.cli.workspaces import find_run, opening
 from agentorchestra.core.errors import SessionError, UnknownRunError
 from agentorchestra.core.names import did_you_mean
 from agentorchestra.core.settings import PartSettings
@@ -153,7 +153,7 @@ def run(
     refine: Literal["textgrad", "reflect"] | None,
     rounds: int | None,
     folder: Path,
-    **given: Any,
+    **fields: Any,
 ) -> int:
     """Run TASK and print the answer. SESSION goes with --continue alone.
 
@@ -186,18 +186,18 @@ def run(
     async def work() -> int:
         out.check()
         await landing.check(project)
-        async with opened(folder, unsafe_local=unsafe_local, task_folder=task_folder) as workspace:
-            check_roles(workspace, given["roles"])
+        async with opening(folder, unsafe_local=unsafe_local, task_folder=task_folder) as workspace:
+            check_roles(workspace, fields["roles"])
             if (own := workspace.task) is not None:
-                given["timeout_s"] = given["timeout_s"] or own.agent_s
-                given["environments"] = given["environments"] or ("terminal", "files")
+                fields["timeout_s"] = fields["timeout_s"] or own.agent_s
+                fields["environments"] = fields["environments"] or ("terminal", "files")
             spec = spec_of(
                 own.instruction if own is not None else task or "",
                 files=(*(file for file in files if file != STDIN), *given_files),
                 session=await session_to_go_on(workspace, session) if goes_on else session,
                 project=project,
                 parts=PartSettings(refine=refine, rounds=rounds) if refine or rounds else None,
-                **given,
+                **fields,
             )
             from agentorchestra.evolution.canary import check_canaries
 

@@ -10,7 +10,7 @@ from typing import Any
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import COUNT, json_option, option, workspace_option
 from agentorchestra.cli.output import clean, command, emit, emit_json, local_time, one_line, say
-from agentorchestra.cli.workspaces import exists, opened
+from agentorchestra.cli.workspaces import exists, opening
 from agentorchestra.core.protocols import RunHead
 from agentorchestra.runtime.waits import Standing
 
@@ -39,7 +39,7 @@ async def runs(limit: int | None, session: str | None, as_json: bool, folder: Pa
     standings: dict[str, Standing] = {}
     until: dict[str, datetime] = {}
     if exists(folder):
-        async with opened(folder, app=False) as workspace:
+        async with opening(folder, app=False) as workspace:
             if session is not None:
                 records = (await workspace.session(session).turns())[::-1][:limit]
             else:

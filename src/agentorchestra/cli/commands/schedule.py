@@ -20,7 +20,7 @@ from agentorchestra.cli.options import (
 )
 from agentorchestra.cli.output import clean, emit, emit_either, local_time, one_line, plural, say, summary_line
 from agentorchestra.cli.start import spec_of, spec_options
-from agentorchestra.cli.workspaces import exists, opened
+from agentorchestra.cli.workspaces import exists, opening
 from agentorchestra.core.errors import ScheduleError
 
 if TYPE_CHECKING:
@@ -77,14 +77,14 @@ Examples:
 @spec_options
 @json_option("one object with the schedule")
 @workspace_options
-async def add(cron: str, task: str, name: str, zone: str | None, as_json: bool, folder: Path, **given: Any) -> int:
+async def add(cron: str, task: str, name: str, zone: str | None, as_json: bool, folder: Path, **fields: Any) -> int:
     """Run TASK at the times of CRON: minute, hour, day of the month, month, day of the week.
 
     The files are read when a run begins. Limits hold for each run. Something has to be there that starts the runs:
     `agentorchestra schedule run`, `serve`, `worker`, or `resume --due`.
     """
-    async with opened(folder) as workspace:
-        run_id = await workspace.schedules.add(cron, spec_of(task, **given), name=name, zone=zone)
+    async with opening(folder) as workspace:
+        run_id = await workspace.schedules.add(cron, spec_of(task, **fields), name=name, zone=zone)
         (entry,) = [schedule for schedule in await workspace.schedules.list() if schedule.run_id == run_id]
     emit_either(as_json, entry, entry.name)
     if not as_json:
@@ -99,7 +99,7 @@ async def list_(as_json: bool, folder: Path) -> int:
     """List the schedules: name, times, what comes next, what the last one was, what was missed."""
     rows: Sequence[ScheduleState] = []
     if exists(folder):
-        async with opened(folder, app=False) as workspace:
+        async with opening(folder, app=False) as workspace:
             rows = await workspace.schedules.list()
     emit_either(as_json, rows, [line for row in rows for line in (_line(row), *map("  {}".format, _news(row)))])
     if not rows and not as_json:
@@ -111,15 +111,15 @@ def _change(name: str, text: str) -> click.Command:
     """Return the command that pauses, resumes or removes a schedule; `text` is its help."""
 
     @async_command(name, help=text, short_help=text)
-    @click.argument("wanted", metavar="NAME", type=WORDS)
+    @click.argument("schedule_name", metavar="NAME", type=WORDS)
     @json_option("one object with the schedule")
     @mcp_option
     @workspace_option
-    async def change(wanted: str, as_json: bool, folder: Path) -> int:
+    async def change(schedule_name: str, as_json: bool, folder: Path) -> int:
         if not exists(folder):  # opening one would make it
-            _find([], wanted)
-        async with opened(folder, app=name == "resume") as workspace:
-            before = _find(await workspace.schedules.list(), wanted)
+            _find([], schedule_name)
+        async with opening(folder, app=name == "resume") as workspace:
+            before = _find(await workspace.schedules.list(), schedule_name)
             if name == "pause":
                 await workspace.pause(before.run_id, by="cli")
             elif name == "remove":
@@ -153,7 +153,7 @@ async def run(folder: Path) -> int:
             say("\n".join(lines)) if lines else emit(summary_line(result))
 
     with logs_in_lines("agentorchestra.web"):
-        async with opened(folder) as workspace:
+        async with opening(folder) as workspace:
             queue = Queue(workspace)
             say(
                 f"waiting for the times of {plural(len(await workspace.schedules.list()), 'schedule')}; Ctrl-C stops it"

@@ -10,7 +10,7 @@ import click
 from agentorchestra.cli.driver import logs_in_lines
 from agentorchestra.cli.options import option, workspace_options
 from agentorchestra.cli.output import emit, say
-from agentorchestra.cli.workspaces import opened
+from agentorchestra.cli.workspaces import opening
 from agentorchestra.core.errors import SettingsError
 
 TOKEN_VARIABLE = "AGENTORCHESTRA_TOKEN"
@@ -76,7 +76,7 @@ def serve(
         )
 
     async def work() -> None:
-        async with opened(folder) as workspace:
+        async with opening(folder) as workspace:
             if take_up is not None:
                 serving = workspace.settings.serve.model_copy(update={"take_up": take_up})
                 workspace.settings = workspace.settings.model_copy(update={"serve": serving})

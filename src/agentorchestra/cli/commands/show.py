@@ -122,7 +122,7 @@ async def show(
     if page is not None:
         from agentorchestra.cli.view.html import render
 
-        _write_page(page, render(view, record, result, gone=dead, talk=talk, pictures=images), record)
+        _write_page(page, render(view, record, result, is_dead=dead, talk=talk, pictures=images), record)
         return 0
     tail = [f"folder: {result.folder}"] if result.folder else []
     tail += _tail(view, result, summary_line(result) if effects else f"paid: {spending(result)}")
@@ -137,7 +137,7 @@ async def _patterns(run: str, model: str | None, folder: Path, *, as_json: bool)
     """Print the patterns of a run's society, and with a model the edge cases that it finds."""
     from agentorchestra.agents.society.reader import NAME, TASK, edge_cases, options_for
     from agentorchestra.cli.start import drive_new
-    from agentorchestra.cli.view.patterns import UNREAD, case_lines, pattern_lines
+    from agentorchestra.cli.view.patterns import UNREAD_HINT, case_lines, pattern_lines
 
     result = None
     async with opened_run(folder, run, app=model is not None) as (workspace, record):
@@ -152,7 +152,7 @@ async def _patterns(run: str, model: str | None, folder: Path, *, as_json: bool)
             spec = RunSpec(task=task, system=NAME, model=model, options=options_for(talk))
             result = await drive_new(workspace, spec, folder=folder, as_json=as_json, asks=False)
     findings = patterns(talk)
-    cases, reason = None, UNREAD
+    cases, reason = None, UNREAD_HINT
     if result is not None and result.status is RunStatus.COMPLETED:
         cases = edge_cases(result.output_value)
     elif result is not None:

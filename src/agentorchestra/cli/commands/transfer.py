@@ -9,7 +9,7 @@ import click
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import FilePath, json_option, run_argument, workspace_option
 from agentorchestra.cli.output import clean, emit, emit_either, emit_json, plural, say
-from agentorchestra.cli.workspaces import opened, opened_run
+from agentorchestra.cli.workspaces import opened_run, opening
 from agentorchestra.core.errors import UsageError
 from agentorchestra.core.spec import RunStatus
 
@@ -33,14 +33,14 @@ file or folder is there already, or it would hold a secret."""
 )
 @click.option(
     "--folder",
-    "written",
+    "target",
     metavar="DIR",
     type=FilePath(),
     help="Write the folder that the run worked on into the new folder DIR, in place of a file with everything.",
 )
 @json_option("one object")
 @workspace_option
-async def export(run: str, out: Path | None, files: bool, written: Path | None, as_json: bool, folder: Path) -> int:
+async def export(run: str, out: Path | None, files: bool, target: Path | None, as_json: bool, folder: Path) -> int:
     """Write RUN with everything that a replay on another machine needs into one file.
 
     Its events, blobs, prompts, the texts of its tools, the files given with the task, what it is pinned to, the
@@ -50,11 +50,11 @@ async def export(run: str, out: Path | None, files: bool, written: Path | None, 
     With --folder it writes what the run's environments (files, terminal, git) left in its folder, as the log has it:
     on any machine that has the log, whichever drove the run.
     """
-    if written is not None:
+    if target is not None:
         if out is not None or not files:
             raise UsageError("--folder writes the run's folder and no file: leave out --out and --no-files")
         async with opened_run(folder, run) as (workspace, record):
-            copy = await workspace.files.export(record.id, written)
+            copy = await workspace.files.export(record.id, target)
         emit_either(as_json, {**copy._asdict(), "path": str(copy.path)}, str(copy.path))
         if not as_json:
             say(f"{record.id}: {plural(copy.files, 'file')}")
@@ -96,7 +96,7 @@ async def import_(file: Path, as_json: bool, folder: Path) -> int:
     Everything in FILE is checked before anything is written, and nothing in it is executed: an imported run can be
     shown and replayed without the tools it used. To go on with it (`resume`), they must be here.
     """
-    async with opened(folder, app=False) as workspace:
+    async with opening(folder, app=False) as workspace:
         done = await workspace.log.import_file(file)
     if as_json:
         emit_json([entry._asdict() for entry in done])

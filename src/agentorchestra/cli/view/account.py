@@ -50,7 +50,7 @@ class Work:
         self._members = talk.members if talk is not None else {}
         self._talks = talk is not None
         over = view.status not in TESTLESS
-        self._still = "at work" if view.driven else "stopped with the run" if over else "interrupted"
+        self._still = "at work" if view.is_driven else "stopped with the run" if over else "interrupted"
         self._names: dict[EffectKey, str] = {}
         self._notes: dict[str, str] = {}  # what each tool says it does, until it was printed
         counts: Counter[str] = Counter()
@@ -90,7 +90,7 @@ class Work:
         top = agent.parent is self._view.root
         status = "" if node.status in ("ok", RunStatus.COMPLETED) else node.status
         if node.status in _UNDER_WAY:
-            status = self._view.status.value if top and not self._view.driven else self._still
+            status = self._view.status.value if top and not self._view.is_driven else self._still
         task = "" if top else self._members.get(agent.name) or agent.task
         manifest = self._view.manifest
         other = agent.model if manifest is None or agent.model != manifest.model else ""
@@ -136,21 +136,21 @@ class Work:
             return Act(_ASKS, f"{arguments.get('question', '')}{words}", error, allows=allows)
         if kind is EffectKind.REQUEST_MODEL:
             again = [failure.error for failure in span.failures]
-            if not (error or again or (under_way and self._view.driven)):
+            if not (error or again or (under_way and self._view.is_driven)):
                 return None
             verb = "waits for" if under_way else "asks"
             return Act(f"{verb} {describe(effect)}", "", error or (again[-1] if again else ""))
         if effect.get("purpose") == FINISH and not error:
             return None
         if kind in _CALLS and effect.get("purpose") != "code":
-            name = describe({**effect, "arguments": {**arguments, "arguments": {}}}, called=span.called)
+            name = describe({**effect, "arguments": {**arguments, "arguments": {}}}, call_name=span.called)
             name = name.partition("(")[0]
             inputs = arguments if kind is EffectKind.INVOKE_TOOL else arguments.get("arguments") or {}
             still = f" ({self._still})" if under_way else ""
             return Act(f"calls {name}", _with(inputs) + still, error, self._notes.pop(name, ""))
         if kind is EffectKind.RUN_CODE:
             return Act("runs", describe(effect, _WIDTH), error)
-        if kind is EffectKind.WAIT and under_way and self._view.driven:
+        if kind is EffectKind.WAIT and under_way and self._view.is_driven:
             return Act("waits")
         is_shown = kind is EffectKind.WRITE_MEMORY and bool(lasting(effect))
         is_shown = is_shown or (kind is EffectKind.SEND_MESSAGE and not self._talks)

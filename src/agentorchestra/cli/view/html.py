@@ -64,7 +64,7 @@ def render(
     record: RunRecord,
     result: RunResult,
     *,
-    gone: bool,  # the process that drove it died
+    is_dead: bool,  # the process that drove it died
     talk: Conversation | None,  # what its agents wrote to each other
     pictures: Mapping[str, str] = MappingProxyType({}),  # those among its files, see `pictures`
 ) -> str:
@@ -74,7 +74,7 @@ def render(
         manifest=record.manifest,
         result=result,
         view=view,
-        gone=gone,
+        is_dead=is_dead,
         pictures=pictures,
         talkers=[] if talk is None else agents(talk),
         talked=[] if talk is None else rows(talk),

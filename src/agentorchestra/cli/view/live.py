@@ -65,11 +65,11 @@ class RunDisplay:
             await asyncio.gather(task, return_exceptions=True)
             with contextlib.suppress(Exception):
                 await self.catch_up()
-                self._said([*self._held, *_drain(queue)])
+                self._show_text([*self._held, *_drain(queue)])
             self._end()
 
     @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         """Leave the terminal to a question."""
         yield
 
@@ -85,7 +85,7 @@ class RunDisplay:
     def _event(self, event: Event) -> None:
         """Take one more event of the log."""
 
-    def _said(self, notices: list[Notice]) -> None:
+    def _show_text(self, notices: list[Notice]) -> None:
         """Streamed text and progress."""
 
     def _end(self) -> None:
@@ -124,7 +124,7 @@ class PlainDisplay(RunDisplay):
             self._held += _drain(queue)
             await self.catch_up()
             notices, self._held = self._held, []
-            self._said(notices)
+            self._show_text(notices)
 
     def _event(self, event: Event) -> None:
         line = self._progress.line(event)
@@ -133,7 +133,7 @@ class PlainDisplay(RunDisplay):
         if event.type == "completed" and event.span:
             self._over.append(event.span)
 
-    def _said(self, notices: list[Notice]) -> None:
+    def _show_text(self, notices: list[Notice]) -> None:
         for notice in notices:
             for line in notice.text.splitlines() or [""] if notice.kind == "progress" else ():
                 text = f"  {cut_line(line)}".rstrip()
@@ -171,7 +171,7 @@ class PictureDisplay(RunDisplay):
             now=datetime.now(UTC),
             width=max(1, console.size.width - 1),
             height=height,
-            said=self._texts,
+            texts=self._texts,
             encoding=console.encoding,
             last=last,
         )
@@ -180,7 +180,7 @@ class PictureDisplay(RunDisplay):
         elapsed = LOOK_S
         while True:
             notices = _drain(queue)
-            self._said(notices)
+            self._show_text(notices)
             elapsed += FRAME_S
             if elapsed >= LOOK_S or any(notice.kind == "event" for notice in notices):
                 elapsed = 0.0
@@ -193,7 +193,7 @@ class PictureDisplay(RunDisplay):
         if event.type in ("completed", "interrupted", "attempt_failed") and event.span:
             self._texts.pop(event.span, None)
 
-    def _said(self, notices: list[Notice]) -> None:
+    def _show_text(self, notices: list[Notice]) -> None:
         for notice in notices:
             if notice.kind in ("delta", "thinking"):
                 self._texts[notice.key] = (self._texts.get(notice.key, "") + notice.text)[-_MOST_CHARS:]
@@ -222,7 +222,7 @@ class LiveDisplay(PictureDisplay):
                 self._live.refresh()
 
     @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         """Take the picture away, and draw it again after."""
         self._stop()
         try:

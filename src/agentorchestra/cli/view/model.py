@@ -200,7 +200,7 @@ class RunView:
         return self.ledger.last_seq
 
     @property
-    def driven(self) -> bool:
+    def is_driven(self) -> bool:
         """Whether some process was driving it at the last event."""
         return self._driving is not None
 

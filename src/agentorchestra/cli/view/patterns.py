@@ -11,7 +11,7 @@ from agentorchestra.cli.view.sequence import list_lines
 from agentorchestra.log.conversation import Conversation
 from agentorchestra.log.patterns import Name, Pattern
 
-UNREAD = "not looked for: a model finds them; name one with --model"
+UNREAD_HINT = "not looked for: a model finds them; name one with --model"
 
 
 def pattern_lines(talk: Conversation, patterns: Sequence[Pattern]) -> Iterator[str]:

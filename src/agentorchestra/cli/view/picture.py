@@ -52,12 +52,12 @@ def picture(
     now: datetime,  # the time, for what is under way
     width: int,
     height: int | None = None,
-    said: Mapping[str, str] | None = None,  # text that is streamed or said now, by the key of its effect
+    texts: Mapping[str, str] | None = None,  # text that is streamed or said now, by the key of its effect
     encoding: str = "utf-8",  # of the terminal; what it cannot show is escaped
     last: bool = False,  # the result is printed below it: status, figures and questions stand there
 ) -> list[Text]:
     head = [] if last else _head(view, now, width)
-    lines = [*head, *_agents(view, now, width, said or {}), *_foot(view, last=last)]
+    lines = [*head, *_agents(view, now, width, texts or {}), *_foot(view, last=last)]
     if height is not None:
         lines = _fit(lines, max(1, height))
     return [_cut(line.text, width, encoding) for line in lines]
@@ -108,7 +108,7 @@ def _agent(
     view: RunView, agent: AgentView, indent: str, now: datetime, width: int, texts: Mapping[str, str]
 ) -> list[_Line]:
     status = agent.status
-    if status == "running" and not view.driven:
+    if status == "running" and not view.is_driven:
         status = "interrupted"
     over = status not in _RUNNING
     about = _PAST if over else _AGENT
@@ -147,7 +147,7 @@ def _call(span: Span, indent: str, now: datetime, width: int, texts: Mapping[str
     if span.kind is EffectKind.ASK_HUMAN:
         return [_Line(_AGENT, Text(f"{indent}? {describe(span.effect, 500)}", style="bold yellow"))]
     tail = f"  {seconds:.0f} s"
-    text = Text(f"{indent}> {describe(span.effect, 500, called=span.called)}")
+    text = Text(f"{indent}> {describe(span.effect, 500, call_name=span.called)}")
     text.truncate(max(1, width - len(tail)), overflow="ellipsis")
     text.append(tail, style="dim")
     lines = [_Line(_CALL, text)]

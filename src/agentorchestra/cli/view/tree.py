@@ -33,7 +33,7 @@ class SpanNode:
 
     @property
     def label(self) -> str:
-        return describe(self.span.effect, called=self.span.called) if self.span is not None else "candidates"
+        return describe(self.span.effect, call_name=self.span.called) if self.span is not None else "candidates"
 
 
 def tree(view: RunView) -> list[SpanNode]:

@@ -136,11 +136,11 @@ class MemoryStore(Store):
         manifest: RunManifest,
         events: Sequence[NewEvent],
         *,
-        accepted: Acceptance | None = None,
+        acceptance: Acceptance | None = None,
         maker: Owner | None = None,
     ) -> None:
         with self._use():
-            key = None if accepted is None else accepted.key
+            key = None if acceptance is None else acceptance.key
             if key is not None and self._under(key) is not None:
                 raise rows.taken_key(key)
             if run in self._runs:
@@ -153,7 +153,7 @@ class MemoryStore(Store):
                 rows.check_turn(manifest, None if last is None else (last.id, last.status))
             new = _Run(run, manifest)
             new.add(rows.encode_append(0, events, None))
-            new.accepted, new.owner = accepted, maker
+            new.accepted, new.owner = acceptance, maker
             self._runs[run] = new
 
     def _under(self, key: str) -> _Run | None:
@@ -169,12 +169,12 @@ class MemoryStore(Store):
             run = self._under(key)
             return None if run is None or run.accepted is None else (run.id, run.accepted.digest)
 
-    async def unfinished(
+    async def unfinished_runs(
         self,
         *,
         runs: Sequence[str] | None = None,
         status: RunStatus | None = None,
-        accepted: bool | None = None,
+        is_accepted: bool | None = None,
         limit: int | None = None,
         parts: bool = False,
     ) -> list[UnfinishedRun]:
@@ -195,10 +195,10 @@ class MemoryStore(Store):
                 and run.id.startswith(PART) is parts
                 and (runs is None or run.id in runs)
             ]
-        return [entry for entry in entries if accepted in (None, entry.accepted)][:limit]
+        return [entry for entry in entries if is_accepted in (None, entry.is_accepted)][:limit]
 
     async def count_created(self) -> int:
-        return sum(entry.status is RunStatus.CREATED for entry in await self.unfinished(accepted=True))
+        return sum(entry.status is RunStatus.CREATED for entry in await self.unfinished_runs(is_accepted=True))
 
     async def import_run(self, record: RunRecord, events: Sequence[Event], *, epoch: int) -> None:
         with self._use():
@@ -343,7 +343,7 @@ class MemoryStore(Store):
             for run in order:
                 states = [entry.state() for entry in self._runs.values()]
                 has_fork = any(state.parent_run == run for state in states)
-                is_busy = any(state.driven or state.status in PENDING for state in states if state.id == run)
+                is_busy = any(state.is_driven or state.status in PENDING for state in states if state.id == run)
                 if not has_fork and not is_busy:
                     del self._runs[run]
                     deleted.append(run)

@@ -21,7 +21,7 @@ from agentorchestra.core.errors import (
     UnknownRunError,
 )
 from agentorchestra.core.events import BODIES, EffectCompleted, EffectStarted, Event, NewEvent
-from agentorchestra.core.frozen import constructed
+from agentorchestra.core.frozen import construct
 from agentorchestra.core.ids import compact_encoder
 from agentorchestra.core.protocols import Owner, RunRecord
 from agentorchestra.core.spec import RunManifest, RunStatus
@@ -134,7 +134,7 @@ def event_of(values: Sequence[Any], body: dict[str, Any]) -> Event:
     Not validated again: it was an event when it was written, and a load of a long run is many of them.
     """
     fields = dict(zip(_COLUMNS, values, strict=False))
-    return constructed(Event, {**fields, "ts": datetime.fromisoformat(fields["ts"]), "body": body})
+    return construct(Event, {**fields, "ts": datetime.fromisoformat(fields["ts"]), "body": body})
 
 
 _COLUMNS = ("run", "seq", "branch", "n", "attempt", "type", "v", "ts", "span", "parent_span", "actor")

@@ -67,7 +67,7 @@ class SqlStore(Writer, Reader, Watcher, Store):
         manifest: RunManifest,
         events: Sequence[NewEvent],
         *,
-        accepted: Acceptance | None = None,
+        acceptance: Acceptance | None = None,
         maker: Owner | None = None,
     ) -> None:
         text, events, blobs = shared.run_row(manifest, events)
@@ -81,7 +81,7 @@ class SqlStore(Writer, Reader, Watcher, Store):
             parent_run=manifest.parent_run,
             fork_seq=manifest.fork_seq,
         )
-        await self._add_run(record, text, new, blobs, epoch=0, acceptance=accepted, maker=maker)
+        await self._add_run(record, text, new, blobs, epoch=0, acceptance=acceptance, maker=maker)
 
     async def import_run(self, record: RunRecord, events: Sequence[Event], *, epoch: int) -> None:
         text, events, blobs = shared.run_row(record.manifest, events)
@@ -158,12 +158,12 @@ class SqlStore(Writer, Reader, Watcher, Store):
 
         return await self._read(read)
 
-    async def unfinished(
+    async def unfinished_runs(
         self,
         *,
         runs: Sequence[str] | None = None,
         status: RunStatus | None = None,
-        accepted: bool | None = None,
+        is_accepted: bool | None = None,
         limit: int | None = None,
         parts: bool = False,
     ) -> list[UnfinishedRun]:
@@ -177,7 +177,7 @@ class SqlStore(Writer, Reader, Watcher, Store):
             statement.where(_RUNS.status == state.value, taken_on if in_queue else ~taken_on)
             for state in (RunStatus.RUNNING, RunStatus.CREATED)
             for in_queue in (True, False)
-            if status in (None, state) and accepted in (None, in_queue)
+            if status in (None, state) and is_accepted in (None, in_queue)
         ]
 
         def read(connection: Connection) -> list[UnfinishedRun]:

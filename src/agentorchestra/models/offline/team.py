@@ -218,11 +218,11 @@ def memory_contents(text: str) -> list[RenderedContent]:
 _RESULT = re.compile(r"^(?P<agent>\w+) \((?P<status>\w+)\): (?P<text>.*?)(?=^\w+ \(\w+\): |^\[E\d+\] |\Z)", re.M | re.S)
 
 
-def analysis(asked: str, *, judging: bool) -> str:
+def analysis(words: str, *, judging: bool) -> str:
     """Return whether an analysis goes on (never: the rules have tried what they can), or the first of its answers."""
     if judging:
         return json.dumps({"reason": "the rules have tried what they can", "go_on": False})
-    text = "\n".join([*(content.text for content in parse_contents(asked)), without_contents(asked)])
+    text = "\n".join([*(content.text for content in parse_contents(words)), without_contents(words)])
     answers = [" ".join(match["text"].split()) for match in _RESULT.finditer(text)]
     results = [re.sub(r"(?:\s*\[E\d+\])+$", "", answer) for answer in answers]
     unanimous = len(set(results)) < 2

@@ -12,7 +12,7 @@ from agentorchestra.core.budget import NO_COST, NO_USAGE, Bound, Usage
 from agentorchestra.core.content import MediaBlock, Source, TextBlock, Trust, lowest
 from agentorchestra.core.effects import DELEGATION, FINISH, Effect, EffectKind, Mode, Outcome, Provenance, Tag, failed
 from agentorchestra.core.errors import AgentOrchestraError
-from agentorchestra.core.frozen import constructed
+from agentorchestra.core.frozen import construct
 from agentorchestra.core.ids import is_plain
 from agentorchestra.runtime.parallel import CONTROL
 from agentorchestra.runtime.results import ToolResult, cut_result, is_short, result_value
@@ -40,7 +40,7 @@ def effect_for(
         problem = mistake(tool.name, [problem], tool.schema.parameters)
     else:
         _, problem = tool.check(values)
-    return constructed(
+    return construct(
         Effect,
         {
             "kind": EffectKind.INVOKE_TOOL,

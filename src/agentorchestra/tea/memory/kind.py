@@ -49,6 +49,6 @@ MEMORY: Kind[MemoryFactory] = replace(
     fits=lambda make: all(hasattr(make, part) for part in _METHODS) if inspect.isclass(make) else callable(make),
     make=lambda name, maker, text: made_factory("memory system", maker, text, _METHODS),
     variables=_variables,
-    worded=lambda factory, maker: factory,
+    with_words=lambda factory, maker: factory,
     rights=lambda make, recipe: {},
 )

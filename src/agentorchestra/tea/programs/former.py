@@ -54,17 +54,17 @@ class _Former(ModuleType):
 
 def _member(module: str, name: str) -> Any:
     """Return what a module has, or had, under a name, or raise AttributeError; the present meaning comes first."""
-    if renamed := _table().get(f"{module}:{name}"):
-        return _member(*renamed.split(":"))
+    if target := _table().get(f"{module}:{name}"):
+        return _member(*target.split(":"))
     below = f"{module}.{name}"
     try:
         value = getattr(import_module(module), name)
     except (AttributeError, ModuleNotFoundError):
         if (submodule := _module(below)) is not None:
             return submodule
-        if not (moved := _moved(module)):
+        if not (present := _present_name(module)):
             raise
-        return _member(moved, name)
+        return _member(present, name)
     return _module(below) if isinstance(value, ModuleType) and value.__name__ == below else value
 
 
@@ -76,12 +76,12 @@ def _module(name: str) -> ModuleType | None:
     except ModuleNotFoundError as exc:
         if not exc.name or not f"{name}.".startswith(f"{exc.name}."):
             raise  # it lacks a dependency
-        module = _module(moved) if (moved := _moved(name)) else None
+        module = _module(present) if (present := _present_name(name)) else None
         return _Former(name) if module is not None and name in _holders() else module
     return _Former(name) if name in _holders() or name in _table() else module
 
 
-def _moved(name: str) -> str | None:
+def _present_name(name: str) -> str | None:
     parts = name.split(".")
     for end in range(len(parts), 0, -1):
         former = ".".join(parts[:end])

@@ -146,7 +146,7 @@ class PromptLibrary:
         return tuple(sorted(self._prompts))
 
     @property
-    def packaged(self) -> tuple[str, ...]:
+    def builtin(self) -> tuple[str, ...]:
         """The names of the packaged prompts that nothing replaces."""
         return tuple(name for name, prompt in self._packaged.items() if self._prompts.get(name) == prompt)
 

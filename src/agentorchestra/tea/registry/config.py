@@ -86,7 +86,7 @@ class ComponentConfig(BaseModel, frozen=True):
         return "\n".join(lines).strip() + "\n"
 
     @property
-    def described(self) -> Described:
+    def index_entry(self) -> Described:
         parameters = [Described.of_schema("", "", operation.parameters).parameters for operation in self.operations]
         actions = [f"{action.name} {action.description}" for action in self.operations if action.name != self.name]
         return Described(self.name, self.description, " ".join([*actions, *parameters]))

@@ -196,7 +196,7 @@ class ContextManager(Generic[T]):
         for name, version in names.items():
             if name not in self._indexed:
                 config = self.stock.config(name)
-                self.retriever.add(name, config.described, path=config.origin.replace(":", "/", 1))
+                self.retriever.add(name, config.index_entry, path=config.origin.replace(":", "/", 1))
                 self._indexed[name] = version
         fit = frozenset(name for name in names if self.stock.history(name).version().state == "active")
         self._index_of = now, fit
@@ -309,7 +309,7 @@ class ContextManager(Generic[T]):
                 checked_component_version(f"{self.kind.name} {name!r}", version)
             if name in by_name:
                 raise VersionError(f"two of the {self.kind.plural} are called {name!r}; give one another name")
-            subject = self.kind.renamed(component, name, version or self.kind.version_of(component))
+            subject = self.kind.with_name(component, name, version or self.kind.version_of(component))
             by_name[name] = New(name, subject, *self.stock.identify(name, subject, recipe), version=version, **terms)
         for new in by_name.values() if terms.get("state") == "candidate" else ():
             by_name[new.name] = await self._no_more_rights(new)
@@ -337,7 +337,7 @@ class ContextManager(Generic[T]):
             history = self.stock.history(name, hidden=True)
             number = new.version or history.known_as(new.identity) or ""
             if new.trusted:
-                self.stock.loaded[name, number] = self.stock.limited(name, new.one, history, number)
+                self.stock.loaded[name, number] = self.stock.with_invokers(name, new.component, history, number)
             done.append(self.stock.config(name, number))
         return done
 
@@ -349,7 +349,7 @@ class ContextManager(Generic[T]):
         record, kind, name = history.version(), self.kind, new.name
         present = await self.stock.version(name)
         before = {**kind.rights(present, await self.stock.made(name)), EVOLVABLE: kind.evolvable(present)}
-        has = {**kind.rights(new.one, new.made), EVOLVABLE: kind.evolvable(new.one)}
+        has = {**kind.rights(new.component, new.made), EVOLVABLE: kind.evolvable(new.component)}
         if not new.trusted and not record.foreign:  # in the sandbox it touches nothing, whatever it says of itself
             before |= {right: has[right] for right in (TOUCHES, MODE) if right in has}
         if record.invokers is not None and new.invokers is not None:
@@ -400,10 +400,10 @@ class ContextManager(Generic[T]):
         record = self.stock.history(name).version()
         if new_name in self.stock.names():
             raise VersionError(f"there is a {self.kind.name} {new_name!r} already; choose another name for the copy")
-        component = self.kind.renamed(await self.stock.version(name), new_name, version or FIRST_VERSION)
+        component = self.kind.with_name(await self.stock.version(name), new_name, version or FIRST_VERSION)
         recipe = await self.stock.made(name)
         if recipe is not None:  # what no text makes is at hand under its own name only
-            recipe = self.kind.copied(recipe, name, new_name) if recipe.maker.how != "given" else None
+            recipe = self.kind.copy_recipe(recipe, name, new_name) if recipe.maker.how != "given" else None
         (config,) = await self._register(
             [Draft(new_name, component, recipe, version)],
             origin=record.origin if record.origin != "package" else "register",
@@ -436,14 +436,14 @@ class ContextManager(Generic[T]):
         Raises:
             UnknownComponentError, VersionError, LifecycleError.
         """
-        return await self._restore(name, version, by, pinned=False)
+        return await self._restore(name, version, by, pin=False)
 
     @_changing
     async def pin(self, name: str, version: str | None = None, **by: Unpack[By]) -> ComponentConfig:
         """Make a version the current one and keep it so, whatever is registered, until `unpin`."""
-        return await self._restore(name, version, by, pinned=True)
+        return await self._restore(name, version, by, pin=True)
 
-    async def _restore(self, name: str, version: str | None, by: By, *, pinned: bool) -> ComponentConfig:
+    async def _restore(self, name: str, version: str | None, by: By, *, pin: bool) -> ComponentConfig:
         """Make a version the current one, as it was; it is made before anything is written."""
         credit = checked_by(by)
         record = self.stock.history(name, hidden=True).version(version)
@@ -458,7 +458,7 @@ class ContextManager(Generic[T]):
             target = record.version
             if now.current != target or now.hidden or now.version(target).state != "active" or now.by_code:
                 yield from activation(now, target, credit)
-            if pinned and not now.pinned:
+            if pin and not now.pinned:
                 yield entry(now, "pinned", pinned=True, **credit)
 
         await self.registry.write(plan)
@@ -642,9 +642,9 @@ class ContextManager(Generic[T]):
         """
         from agentorchestra.tea.registry.skills import skills_of, write_skills
 
-        return write_skills(skills_of(await self.described()), Path(folder))
+        return write_skills(skills_of(await self.descriptions()), Path(folder))
 
-    async def described(self) -> Sequence[tuple[ComponentConfig, str]]:
+    async def descriptions(self) -> Sequence[tuple[ComponentConfig, str]]:
         await self.access.ready()
         live = self.stock.live()
         templates = {name: prompt.template for name, prompt in live.items() if isinstance(prompt, Prompt)}
@@ -663,7 +663,7 @@ def _check_terms(kind: Kind[Any], terms: Terms) -> None:
     """Check the state in which something is to be registered, and who may invoke it."""
     state: str = terms.get("state", "active")
     invokers: Any = terms.get("invokers")
-    if invokers is not None and kind.limited is None:
+    if invokers is not None and kind.with_invokers is None:
         raise NotAllowedError(f"who may invoke {kind.plural} cannot be limited; leave invokers out")
     if isinstance(invokers, str) or not all(isinstance(invoker, str) and invoker for invoker in invokers or ()):
         raise NotAllowedError(

@@ -55,7 +55,7 @@ class New(Generic[T]):
     """Content that is to become a version of a component."""
 
     name: str
-    one: T
+    component: T
     identity: str  # the hash by which it is known (`identity_of`)
     made: Made | None  # what it is made of; None where it could not be made again
     origin: str  # see Version
@@ -77,7 +77,7 @@ def entry(history: History, type_: str, **fields: Any) -> RegistryEntry:
 
 def registration(kind: Kind[T], history: History, new: New[T]) -> Iterator[RegistryEntry]:
     """Yield the entries that make content a version; raise VersionError if its version has other content."""
-    config = kind.describe(new.name, new.one, new.origin == "package")
+    config = kind.describe(new.name, new.component, new.origin == "package")
     config = config.model_copy(update={"origin": new.origin, "metadata": {**config.metadata, **new.metadata}})
     version, explicit = _version_of(kind, config, history, new)
     if version in history.names:
@@ -147,7 +147,7 @@ def _version_of(kind: Kind[T], config: ComponentConfig, history: History, new: N
     if new.version is not None:
         return checked_component_version(f"{kind.name} {config.name!r}", new.version), True
     last = max(history.names, key=version_order, default="0.0.0")
-    own = kind.written(new.one)
+    own = kind.own_version(new.component)
     if own is not None and new.origin == "package":
         own = own[0], False  # nobody who upgrades can mend a number that the package forgot to raise
     if own is not None and (own[1] or version_order(own[0]) > version_order(last)):

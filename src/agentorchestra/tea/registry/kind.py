@@ -47,8 +47,8 @@ class Kind(Generic[T]):
     # the configuration of a component, from its name, itself, and whether it comes with the package
     describe: Callable[[str, T, bool], ComponentConfig]
     fits: Callable[[Any], bool]  # whether an object is of this kind
-    named: Callable[[T], str]  # the name an object of this kind has of its own
-    made: Callable[[T], Made | None]  # what it is made of; None where it could not be made again
+    name_of: Callable[[T], str]  # the name an object of this kind has of its own
+    recipe_of: Callable[[T], Made | None]  # what it is made of; None where it could not be made again
     make: Callable[[str, Maker, str], T]  # a component from that, for text that the workspace's user stands for
     # the same for code that nobody here stands for, with its configuration where that is known: nothing of it runs in
     # this process. None where a kind has no such way.
@@ -57,25 +57,25 @@ class Kind(Generic[T]):
     is_code: Callable[[Maker], bool]
     # the version that the author of a component wrote down, and whether another content under it is refused (else the
     # next version is computed); None where it is computed in any case
-    written: Callable[[T], tuple[str, bool] | None]
+    own_version: Callable[[T], tuple[str, bool] | None]
     version_of: Callable[[T], str]  # the version that an object says it has
     # what a copy under another name is made of, from what it is made of, the old and the new name
-    copied: Callable[[Made, str, str], Made]
-    renamed: Callable[[T, str, str], T]  # the same component with another name and version
+    copy_recipe: Callable[[Made, str, str], Made]
+    with_name: Callable[[T, str, str], T]  # the same component with another name and version
     # the parts of a component that may be optimised, from it and what it is made of
     variables: Callable[[T, Made | None], list[TextVariable]]
     # what it is made of with other values for some of these parts
     rewritten: Callable[[T, Made, Mapping[str, str]], Made]
     # the same component with the words of its maker in place of its own
-    worded: Callable[[T, Maker], T]
+    with_words: Callable[[T, Maker], T]
     # what its author says may be optimised: all, nothing, these variables; None for the default
     evolvable: Callable[[T], Evolvable]
     # what it may do, from it and what it is made of: a candidate has no more of that than what it replaces
     rights: Callable[[T, Made | None], Rights]
     # the same component, which only some may invoke; None where a kind does not know who invokes
-    limited: Callable[[T, tuple[str, ...]], T] | None = None
+    with_invokers: Callable[[T, tuple[str, ...]], T] | None = None
     # a component at hand with other code in the place of its own; None where a text makes the whole component
-    recoded: Callable[[T, Made], T] | None = None
+    with_code: Callable[[T, Made], T] | None = None
 
 
 def config_changes(before: ComponentConfig, after: ComponentConfig) -> list[Change]:

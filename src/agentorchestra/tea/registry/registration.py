@@ -41,7 +41,7 @@ class Draft(NamedTuple):
     """A component that was found somewhere; `made` and `version` where its place knows them better than the object."""
 
     name: str
-    one: Any
+    component: Any
     made: Made | None = None
     version: str | None = None
 
@@ -118,7 +118,7 @@ def objects_in(kind: Kind[Any], thing: Any) -> list[Draft]:
     if not kind.fits(thing):
         raise SourceError(f"{reprlib.repr(thing)} is no {kind.name}; {_HINTS[kind.name]}")
     try:
-        name = kind.named(thing)
+        name = kind.name_of(thing)
         kind.describe(name, thing, False)
     except Exception as exc:
         raise SourceError(
@@ -206,7 +206,7 @@ def from_source(kind: Kind[Any], text: str, *, name: str | None = None) -> list[
     component = kind.make(name or "", maker, text)
     if inspect.isclass(component):
         maker = Maker(how="source", symbol=component.__name__)
-    return [Draft(kind.named(component), component, Made(text, maker))]
+    return [Draft(kind.name_of(component), component, Made(text, maker))]
 
 
 def _symbol(text: str, tool: Tool[..., Any]) -> str:

@@ -103,7 +103,7 @@ class Stock(Generic[T]):
         admissions = {}
         for name, component in components.items():
             version = self.history(name, hidden=True).known_as(self.identity(name, component)[0])
-            admissions[name] = self.kind.renamed(component, name, version or self.kind.version_of(component))
+            admissions[name] = self.kind.with_name(component, name, version or self.kind.version_of(component))
         return admissions
 
     def _recipes(self, components: Mapping[str, T]) -> Iterator[Made | None]:
@@ -154,10 +154,10 @@ class Stock(Generic[T]):
         """Return the identity of what is registered, and what it is made of; each comes here once."""
         if self.notice is not None:
             self.notice(component)
-        recipe = recipe if recipe is not None else self.kind.made(component)
+        recipe = recipe if recipe is not None else self.kind.recipe_of(component)
         if recipe is not None and recipe.text:
             return identity_of(sha256_text(recipe.text), recipe.maker, name), recipe
-        return self.kind.describe(self.kind.named(component), component, False).content_hash, recipe
+        return self.kind.describe(self.kind.name_of(component), component, False).content_hash, recipe
 
     def names(self) -> tuple[str, ...]:
         """Return the names that mean something here, sorted."""
@@ -225,7 +225,7 @@ class Stock(Generic[T]):
             history = self.so_far(name)
             if component is None or history.known_as(self.identity(name, component)[0]) != version:
                 component = await self._make(name, history.version(version))
-            self.loaded[key] = self.limited(name, component, history, version)
+            self.loaded[key] = self.with_invokers(name, component, history, version)
         except UsageError as exc:
             self._failed[key] = str(exc)
             return None
@@ -254,9 +254,9 @@ class Stock(Generic[T]):
                 )
             if recipe.text and foreign:
                 raise self._refusal(label)
-            if recipe.text and kind.recoded is not None:
+            if recipe.text and kind.with_code is not None:
                 with within(self._namespace):
-                    component = kind.recoded(component, recipe)
+                    component = kind.with_code(component, recipe)
         elif foreign and kind.make_foreign is not None:
             component = await kind.make_foreign(name, maker, recipe.text, config)
         elif not foreign or not kind.is_code(maker):
@@ -266,7 +266,7 @@ class Stock(Generic[T]):
             raise self._refusal(label)
         if not maker.texts:
             return component
-        return kind.worded(component, maker.model_copy(update={"foreign_texts": True}) if foreign else maker)
+        return kind.with_words(component, maker.model_copy(update={"foreign_texts": True}) if foreign else maker)
 
     def _refusal(self, label: str) -> VersionError:
         return VersionError(
@@ -274,13 +274,13 @@ class Stock(Generic[T]):
             "read its source and register it as your own"
         )
 
-    def limited(self, name: str, component: T, history: History, version: str) -> T:
+    def with_invokers(self, name: str, component: T, history: History, version: str) -> T:
         """Return a component under its version, with who may invoke it where its registration says so."""
-        component = self.kind.renamed(component, name, version)
+        component = self.kind.with_name(component, name, version)
         invokers = history.invokers(version)
-        if invokers is None or self.kind.limited is None:
+        if invokers is None or self.kind.with_invokers is None:
             return component
-        return self.kind.limited(component, invokers)
+        return self.kind.with_invokers(component, invokers)
 
     async def text(self, record: Version) -> str:
         return await self.registry.text(record.source) if record.source else ""

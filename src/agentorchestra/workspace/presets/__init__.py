@@ -74,13 +74,13 @@ def _read(name: str) -> Preset:
     return Preset(name=name, **tomllib.loads(text))
 
 
-def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+def merge_tables(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """Return two tables of settings as one; the second one wins key by key."""
-    both = dict(under)
+    result = dict(under)
     for key, value in over.items():
-        below = both.get(key)
-        both[key] = merged(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
-    return both
+        below = result.get(key)
+        result[key] = merge_tables(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
+    return result
 
 
 def with_preset(settings: Settings, name: str | None = None) -> Settings:
@@ -90,10 +90,10 @@ def with_preset(settings: Settings, name: str | None = None) -> Settings:
         return settings
     own = settings.model_dump(exclude_unset=True)
     values = {} if name == NO_PRESET else find_preset(name).settings
-    made = Settings(**{**merged(values, own), "preset": name})
+    result = Settings(**{**merge_tables(values, own), "preset": name})
     # A preset is other defaults: as set (`model_fields_set`) count those alone that the user chose.
-    made.__pydantic_fields_set__.intersection_update({*own, "preset"})
-    return made
+    result.__pydantic_fields_set__.intersection_update({*own, "preset"})
+    return result
 
 
-__all__ = ["NO_PRESET", "Preset", "SheetRow", "find_preset", "merged", "preset_names", "with_preset"]
+__all__ = ["NO_PRESET", "Preset", "SheetRow", "find_preset", "merge_tables", "preset_names", "with_preset"]

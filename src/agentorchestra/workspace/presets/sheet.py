@@ -15,8 +15,8 @@ from agentorchestra.workspace.presets import Preset, SheetRow, with_preset
 def sheet(preset: Preset) -> str:
     """Return the page in Markdown; every value is read from the settings, and from the agents that they govern."""
     settings = with_preset(Settings(), preset.name)
-    coded = any(row.code for row in preset.rows)
-    left = ("its public code", "neither says") if coded else ("it leaves open",)
+    code_column = any(row.code for row in preset.rows)
+    left = ("its public code", "neither says") if code_column else ("it leaves open",)
     columns = ("what", "the paper states", "where", *left, "here", "settings")
     lines = [
         f"# {preset.name}",
@@ -28,7 +28,7 @@ def sheet(preset: Preset) -> str:
         "",
         _cells(columns),
         "|" + "---|" * len(columns),
-        *(_line(row, preset, settings, coded=coded) for row in preset.rows),
+        *(_line(row, preset, settings, code_column=code_column) for row in preset.rows),
         "",
         "## As a settings file",
         "",
@@ -59,10 +59,10 @@ def _models(role: str) -> tuple[str, ...]:
     )
 
 
-def _line(row: SheetRow, preset: Preset, settings: Settings, *, coded: bool) -> str:
-    """Return a row of the table; `coded`: whether the table has the column of the public code."""
+def _line(row: SheetRow, preset: Preset, settings: Settings, *, code_column: bool) -> str:
+    """Return a row of the table; `code_column`: whether the table has the column of the public code."""
     values = "<br>".join(_setting(path, preset, settings) for path in row.settings)
-    left = (row.code, row.open) if coded else (row.open,)
+    left = (row.code, row.open) if code_column else (row.open,)
     return _cells([row.what, row.states, row.where, *left, row.here, values])
 
 
@@ -71,33 +71,33 @@ def _cells(texts: Sequence[str]) -> str:
 
 
 def _setting(path: str, preset: Preset, settings: Settings) -> str:
-    given: Any = preset.settings
+    part_value: Any = preset.settings
     for part in path.split("."):
-        given = given.get(part) if isinstance(given, dict) else None
-    value = _written(value_of(path, settings))
-    return f"`{path}` = {value if given is None else f'**{value}**'}"
+        part_value = part_value.get(part) if isinstance(part_value, dict) else None
+    value = _value_text(value_of(path, settings))
+    return f"`{path}` = {value if part_value is None else f'**{value}**'}"
 
 
 def value_of(path: str, settings: Settings) -> Any:
     """Return a setting's value by its dotted name, also an agent's; KeyError, AttributeError for an unknown name."""
-    from agentorchestra.workspace.agents import adjusted, builtin_agents
+    from agentorchestra.workspace.agents import agents_with_settings, builtin_agents
 
-    found: Any = settings
+    result: Any = settings
     parts = path.split(".")
     if parts[0] == "agents":
-        found, parts = adjusted(builtin_agents(settings), settings.agents)[parts[1]], parts[2:]
+        result, parts = agents_with_settings(builtin_agents(settings), settings.agents)[parts[1]], parts[2:]
     for part in parts:
-        found = found[part] if isinstance(found, dict) else getattr(found, part)
-    return found
+        result = result[part] if isinstance(result, dict) else getattr(result, part)
+    return result
 
 
-def _written(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if isinstance(value, BaseModel):
         value = value.model_dump(mode="json", exclude_none=True) or "none"
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, tuple):
-        return ", ".join(_written(part) for part in value) or "none"
+        return ", ".join(_value_text(part) for part in value) or "none"
     return value if isinstance(value, str) else json.dumps(value)
 
 

@@ -19,7 +19,7 @@ from agentorchestra.cli.commands.components.shared import (
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import FilePath, json_option, option, workspace_option
 from agentorchestra.cli.output import emit_either, number, say
-from agentorchestra.cli.workspaces import opened
+from agentorchestra.cli.workspaces import opening
 from agentorchestra.core.errors import ManifestError, VersionError
 from agentorchestra.workspace import Workspace
 
@@ -33,18 +33,18 @@ def _change(name: str, short: str, text: str, state: str, *, named_as: str = "NA
     @reason_option
     @json_option("one object")
     @workspace_option
-    async def change(named: Named, kind: str | None, reason: str, as_json: bool, folder: Path) -> int:
-        async with opened(folder) as workspace:
-            label, server = await only(workspace, kind, named.name, hidden=True)
-            if named.version is None and named_as == "NAME@VERSION":
+    async def change(entry: Named, kind: str | None, reason: str, as_json: bool, folder: Path) -> int:
+        async with opening(folder) as workspace:
+            label, server = await only(workspace, kind, entry.name, hidden=True)
+            if entry.version is None and named_as == "NAME@VERSION":
                 raise VersionError(
-                    f"{named.name!r} names no version; write {named.name}@1.0.1: `agentorchestra components versions "
-                    f"{named.name}` lists them"
+                    f"{entry.name!r} names no version; write {entry.name}@1.0.1: `agentorchestra components versions "
+                    f"{entry.name}` lists them"
                 )
             if name == "restore":
-                config, more = await _restore(workspace, label, server, named, folder, reason)
+                config, more = await _restore(workspace, label, server, entry, folder, reason)
             else:
-                config, more = await getattr(server, name)(named.name, named.version, reason=reason), ""
+                config, more = await getattr(server, name)(entry.name, entry.version, reason=reason), ""
         emit_either(as_json, config, f"{label} {config.component} {state}{more}")
         return 0
 
@@ -126,7 +126,7 @@ async def export(path: Path, kind: str | None, form: str, as_json: bool, folder:
     With `--as skills`, PATH is a folder in which each component gets a folder with a SKILL.md that says how to use it;
     skills that were exported there before are written anew.
     """
-    async with opened(folder) as workspace:
+    async with opening(folder) as workspace:
         by_kind = servers(workspace, kind)
         if form == "skills":
             done = await _export_skills(by_kind, path)
@@ -146,7 +146,7 @@ async def _export_skills(by_kind: dict[str, Any], path: Path) -> list[dict[str, 
     from agentorchestra.tea.registry.skills import skills_of, write_skills
 
     # Together: two kinds may have a component of one name, and each skill a folder of its own.
-    pairs = [pair for server in by_kind.values() for pair in await server.described()]
+    pairs = [pair for server in by_kind.values() for pair in await server.descriptions()]
     names = [folder.name for folder in write_skills(skills_of(pairs), path)]
     of_kind: dict[str, list[str]] = {key: [] for key in by_kind}
     for (config, _), name in zip(pairs, names, strict=True):
@@ -186,7 +186,7 @@ async def import_(path: Path, kind: str | None, trust: bool, as_json: bool, fold
     for file, key in files.items():
         read_saved(file, key)
     imports: list[tuple[str, Path, list[str]]] = []
-    async with opened(folder) as workspace:
+    async with opening(folder) as workspace:
         by_kind = servers(workspace, None)
         for file, key in files.items():
             imports.append((key, file, list(await by_kind[key].load(file, trusted=trust))))

@@ -10,7 +10,7 @@ from agentorchestra.cli.commands.components.change import activate, archive, dep
 from agentorchestra.cli.commands.components.memories import entries, forget
 from agentorchestra.cli.commands.components.read import contract, diff, info, list_, search, versions
 from agentorchestra.cli.commands.components.shared import KINDS
-from agentorchestra.cli.commands.components.stats import COUNTED, stats
+from agentorchestra.cli.commands.components.stats import COUNTABLE, stats
 from agentorchestra.cli.commands.components.texts import edit, show
 from agentorchestra.cli.group import COMMANDS
 
@@ -77,7 +77,7 @@ def _short_form(kind: str, example: str) -> click.Group:
     plural = KINDS[kind]
     return click.Group(
         plural,
-        commands={str(cmd.name): _with_kind(cmd, kind) for cmd in _COMMANDS if cmd is not stats or kind in COUNTED},
+        commands={str(cmd.name): _with_kind(cmd, kind) for cmd in _COMMANDS if cmd is not stats or kind in COUNTABLE},
         short_help=COMMANDS[plural].summary,
         help=f"The commands of `agentorchestra components`, with `--kind {kind}`.",
         epilog=_epilog(f"{plural} list", f"{plural} info {example}", f"{plural} versions {example} --json"),

@@ -9,7 +9,7 @@ import click
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import COUNT, WORDS, json_option, option, workspace_option
 from agentorchestra.cli.output import emit_either, number, one_line, say
-from agentorchestra.cli.workspaces import exists, opened
+from agentorchestra.cli.workspaces import exists, opening
 from agentorchestra.core.errors import UsageError
 from agentorchestra.tea.memory.base import KINDS, Entry, EntryKind
 
@@ -42,7 +42,7 @@ async def entries(
     """
     rows: list[Entry] = []
     if exists(folder):
-        async with opened(folder, app=False) as workspace:
+        async with opening(folder, app=False) as workspace:
             rows = await workspace.memory.recall(query, kinds=kinds or _KINDS, agent=agent, limit=limit)
     emit_either(as_json, [{"name": row.ref, **row.model_dump(mode="json")} for row in rows], map(_line, rows))
     if not rows and not as_json:
@@ -72,7 +72,7 @@ async def forget(
 
     refs: list[str] = []
     if exists(folder) or names:
-        async with opened(folder, app=False) as workspace:
+        async with opening(folder, app=False) as workspace:
             targets = names
             if every:
                 targets = tuple(row.ref for row in await workspace.memory.recall(kinds=kinds or _KINDS, agent=agent))

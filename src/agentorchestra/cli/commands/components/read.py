@@ -32,7 +32,7 @@ from agentorchestra.cli.output import (
     plural,
     say,
 )
-from agentorchestra.cli.workspaces import opened
+from agentorchestra.cli.workspaces import opening
 from agentorchestra.tea.registry.config import ComponentConfig
 from agentorchestra.tea.registry.context import VersionDifference
 from agentorchestra.tea.registry.history import Version
@@ -53,7 +53,7 @@ async def list_(kind: str | None, under: str | None, as_json: bool, folder: Path
     """
     rows: list[ComponentConfig] = []
     failures: dict[tuple[str, str], str] = {}
-    async with opened(folder) as workspace:
+    async with opening(folder) as workspace:
         within = None if under is None else await below(workspace, kind, under)
         for label, server in servers(workspace, kind).items():
             names = await server.list() if within is None else within.get(label, [])
@@ -87,20 +87,20 @@ def _marks(config: ComponentConfig, *, failed: bool) -> str:
 @json_option("one object with the schemas of its operations, a list of them where several kinds have the name")
 @mcp_option
 @workspace_option
-async def info(named: Named, kind: str | None, as_json: bool, folder: Path) -> int:
+async def info(entry: Named, kind: str | None, as_json: bool, folder: Path) -> int:
     """Print what the component NAME is for, its version, and the parameters of its operations."""
-    async with opened(folder) as workspace:
-        holders = await holding(workspace, kind, named.name, hidden=named.version is not None)
-        if named.version is not None and len(holders) > 1:
-            holders = dict([await only(workspace, kind, named.name, hidden=True)])
-        rows = [await server.info(named.name, named.version) for server in holders.values()]
-        beside = [version for server in holders.values() for version in await server.versions(named.name)]
+    async with opening(folder) as workspace:
+        holders = await holding(workspace, kind, entry.name, hidden=entry.version is not None)
+        if entry.version is not None and len(holders) > 1:
+            holders = dict([await only(workspace, kind, entry.name, hidden=True)])
+        rows = [await server.info(entry.name, entry.version) for server in holders.values()]
+        beside = [version for server in holders.values() for version in await server.versions(entry.name)]
     if as_json:
         emit_json(rows[0] if len(rows) == 1 else rows)
         return 0
     for row in rows:
         emit(clean(f"{row.kind}{_marks(row, failed=False)}\n\n{row.text}"))
-    for row in beside if named.version is None else ():
+    for row in beside if entry.version is None else ():
         if row.state == "candidate":
             say(clean(f"candidate {row.version}: {_lineage(row)}"))
     return 0
@@ -119,7 +119,7 @@ async def search(query: str, kind: str | None, under: str | None, limit: int, as
 
     Scores compare components of one kind within one search.
     """
-    async with opened(folder) as workspace:
+    async with opening(folder) as workspace:
         if under is not None:
             await below(workspace, kind, under)
         managers = servers(workspace, kind).values()
@@ -142,18 +142,18 @@ async def search(query: str, kind: str | None, under: str | None, limit: int, as
 @kind_option
 @json_option("a list of objects")
 @workspace_option
-async def versions(named: Named, kind: str | None, as_json: bool, folder: Path) -> int:
+async def versions(entry: Named, kind: str | None, as_json: bool, folder: Path) -> int:
     """Print every version of the component NAME: when it was made, by whom and why, from what, in which run, and below
     it what changed since the one before.
 
     A `*` marks the version that the name means. Components that were unregistered have their versions too.
     """
-    async with opened(folder) as workspace:
-        label, server = await only(workspace, kind, named.name, hidden=True)
-        rows = await server.versions(named.name)
-        current = (await server.info(named.name)).version if named.name in await server.list() else None
+    async with opening(folder) as workspace:
+        label, server = await only(workspace, kind, entry.name, hidden=True)
+        rows = await server.versions(entry.name)
+        current = (await server.info(entry.name)).version if entry.name in await server.list() else None
         pairs = zip(rows, rows[1:] if not as_json else (), strict=False)
-        changes = {new.version: await server.diff(named.name, old.version, new.version) for old, new in pairs}
+        changes = {new.version: await server.diff(entry.name, old.version, new.version) for old, new in pairs}
     if as_json:
         emit_json([{"kind": label, "current": row.version == current, **row.model_dump(mode="json")} for row in rows])
         return 0
@@ -163,7 +163,7 @@ async def versions(named: Named, kind: str | None, as_json: bool, folder: Path) 
         if row.version in changes:
             emit(clean(f"    {_changed(changes[row.version])}"))
     if current is None:
-        say(f"{label} {named.name} is not registered any more; `agentorchestra components restore` brings it back")
+        say(f"{label} {entry.name} is not registered any more; `agentorchestra components restore` brings it back")
     return 0
 
 
@@ -194,15 +194,15 @@ def _lineage(version: Version) -> str:
 @kind_option
 @json_option("one object")
 @workspace_option
-async def diff(named: Named, before: str, after: str | None, kind: str | None, as_json: bool, folder: Path) -> int:
+async def diff(entry: Named, before: str, after: str | None, kind: str | None, as_json: bool, folder: Path) -> int:
     """Print what changed in the component NAME from version A to version B, the current one by default.
 
     First what it means for callers (major: they must change, minor: they may, patch: nothing), then the lines of the
     texts that differ.
     """
-    async with opened(folder) as workspace:
-        label, server = await only(workspace, kind, named.name, hidden=True)
-        difference = await server.diff(named.name, before, after)
+    async with opening(folder) as workspace:
+        label, server = await only(workspace, kind, entry.name, hidden=True)
+        difference = await server.diff(entry.name, before, after)
     if as_json:
         emit_json({"kind": label, **difference.model_dump(mode="json")})
         return 0
@@ -221,7 +221,7 @@ async def diff(named: Named, before: str, after: str | None, kind: str | None, a
 @workspace_option
 async def contract(kind: str | None, as_json: bool, folder: Path) -> int:
     """Print one Markdown document for each kind that describes all its components, with their parameters."""
-    async with opened(folder) as workspace:
+    async with opening(folder) as workspace:
         texts = {key: await server.contract() for key, server in servers(workspace, kind).items()}
     whole = "\n".join(text.rstrip("\n") + "\n" for text in texts.values()).rstrip("\n")
     emit_either(as_json, [{"kind": key, "contract": text} for key, text in texts.items()], whole)

@@ -43,7 +43,7 @@ class ComponentName(ParamType):
 
 def name_argument(metavar: str = "NAME[@VERSION]") -> Callable[[F], F]:
     """`NAME` or `NAME@VERSION`, as `named`."""
-    return click.argument("named", metavar=metavar, type=ComponentName())
+    return click.argument("entry", metavar=metavar, type=ComponentName())
 
 
 kind_option = click.option("--kind", type=click.Choice(list(KINDS)), help="Only this kind.  [default: all]")

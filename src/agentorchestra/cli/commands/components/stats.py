@@ -10,15 +10,15 @@ from agentorchestra.cli.commands.components.shared import KINDS, servers
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import json_option, workspace_option
 from agentorchestra.cli.output import clean, emit, emit_json, one_line, plural, say
-from agentorchestra.cli.workspaces import opened
+from agentorchestra.cli.workspaces import opening
 from agentorchestra.tea.registry.usage import Use
 from agentorchestra.tea.retrieval.finder import CALL_KINDS
 
-COUNTED = tuple(CALL_KINDS.values())  # the kinds whose calls are in the log
+COUNTABLE = tuple(CALL_KINDS.values())  # the kinds whose calls are in the log
 
 
 @async_command(short_help="How often each was called, and reused.")
-@click.option("--kind", type=click.Choice(COUNTED), help="Only this kind.  [default: all of these]")
+@click.option("--kind", type=click.Choice(COUNTABLE), help="Only this kind.  [default: all of these]")
 @click.option("--all", "every", is_flag=True, help="Those that were never called, too.")
 @click.option("--generated", is_flag=True, help="Only those that agents made; of these all.")
 @json_option("a list of objects")
@@ -29,8 +29,8 @@ async def stats(kind: str | None, every: bool, generated: bool, as_json: bool, f
 
     It is counted from the log: runs that were deleted do not count.
     """
-    async with opened(folder) as workspace:
-        managers = [server for name, server in servers(workspace, kind).items() if name in COUNTED]
+    async with opening(folder) as workspace:
+        managers = [server for name, server in servers(workspace, kind).items() if name in COUNTABLE]
         uses: list[Use] = [stat for server in managers for stat in await server.stats()]
     rows = [row for row in uses if (row.calls or every or generated) and (row.generated or not generated)]
     rows.sort(key=lambda row: (-row.calls, row.kind, row.name))

@@ -18,7 +18,7 @@ from agentorchestra.cli.commands.components.shared import KINDS, Named, kind_opt
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import FilePath, json_option, mcp_option, workspace_option
 from agentorchestra.cli.output import clean, command, emit, emit_either, emit_json, say
-from agentorchestra.cli.workspaces import opened
+from agentorchestra.cli.workspaces import opening
 from agentorchestra.core.errors import PromptError, UsageError, VersionError
 
 if TYPE_CHECKING:
@@ -34,14 +34,14 @@ STDIN = Path("-")
 @json_option("one object with the text")
 @mcp_option
 @workspace_option
-async def show(named: Named, kind: str | None, as_json: bool, folder: Path) -> int:
+async def show(entry: Named, kind: str | None, as_json: bool, folder: Path) -> int:
     """Print the text that the component NAME is made of, in the version that its name means: a prompt's file with what
     it includes, the module that a tool, environment or agent is defined in.
     """
-    async with opened(folder) as workspace:
-        label, server = await only(workspace, kind, named.name, hidden=True)
-        config = await server.info(named.name, named.version)
-        text = await server.source(named.name, named.version) or await _text_here(server, config)
+    async with opening(folder) as workspace:
+        label, server = await only(workspace, kind, entry.name, hidden=True)
+        config = await server.info(entry.name, entry.version)
+        text = await server.source(entry.name, entry.version) or await _text_here(server, config)
     about = {"kind": label, "name": config.name, "version": config.version, "text": text}
     emit_either(as_json, about, text.removesuffix("\n"))
     return 0
@@ -74,31 +74,31 @@ async def _text_here(server: Any, config: ComponentConfig) -> str:
 @reason_option
 @json_option("one object")
 @workspace_option
-async def edit(named: Named, source: Path | None, reason: str, as_json: bool, folder: Path) -> int:
+async def edit(entry: Named, source: Path | None, reason: str, as_json: bool, folder: Path) -> int:
     """Open the prompt NAME in the editor that $VISUAL or $EDITOR names, and make what was saved its next version.
 
     Runs of this workspace use it from the next one on. Prompts that include it change with it. The version before
     stays, that of the package too, and `agentorchestra prompts restore` brings it back.
     """
-    async with opened(folder) as workspace:
-        label, server = await only(workspace, "prompt", named.name)
-        own = folder / "prompts" / f"{named.name}.md"
+    async with opening(folder) as workspace:
+        label, server = await only(workspace, "prompt", entry.name)
+        own = folder / "prompts" / f"{entry.name}.md"
         if own.exists():
             raise UsageError(
-                f"the prompt {named.name!r} of this workspace stands in {own}; change that file: the next run uses it"
+                f"the prompt {entry.name!r} of this workspace stands in {own}; change that file: the next run uses it"
             )
-        before = await server.info(named.name, named.version)
-        text = await server.source(named.name, named.version)
-        content = _edit_text(named.name, text) if source is None else _read(source)
+        before = await server.info(entry.name, entry.version)
+        text = await server.source(entry.name, entry.version)
+        content = _edit_text(entry.name, text) if source is None else _read(source)
         config, also, keepers = before, list[str](), list[str]()
-        if content.strip() != text.strip() or named.version is not None:
+        if content.strip() != text.strip() or entry.version is not None:
             try:
-                config, also, keepers = await update(workspace, server, named.name, content, folder, reason)
+                config, also, keepers = await update(workspace, server, entry.name, content, folder, reason)
             except UsageError as exc:
                 if source is not None:
                     raise
-                again = f"correct it there, then `agentorchestra prompts edit {named.name} --from FILE`"
-                raise PromptError(f"{exc}; your text is kept in {_keep(named.name, content)}: {again}") from None
+                again = f"correct it there, then `agentorchestra prompts edit {entry.name} --from FILE`"
+                raise PromptError(f"{exc}; your text is kept in {_keep(entry.name, content)}: {again}") from None
     changed = config.version != before.version
     if as_json:
         emit_json({"changed": changed, "before": before.version, "also": also, **config.model_dump(mode="json")})
