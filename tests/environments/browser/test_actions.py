@@ -342,7 +342,7 @@ async def test_dialogs(hand: Hand) -> None:
     assert "this is at" in await hand.fail("answer_prompt", text="Fulmar", site="elsewhere.example")
     await hand.do("answer_prompt", text="Fulmar", site=hand.site.host)
     assert (await hand.site.heard("prompted"))["text"] == "Fulmar"
-    await hand.click("BrowserGuard")
+    await hand.click("Guard")
     await hand.click("Leave")
     assert "Send order" in await hand.state()
 

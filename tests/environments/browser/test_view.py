@@ -441,7 +441,7 @@ async def test_a_page_that_hangs_the_look_is_told_from_others(eye: Eyes) -> None
     mine = Eyes(eye.context, await eye.context.new_page())
     with pytest.raises(PlaywrightTimeout, match="the page does not answer"):
         await mine.show(
-            "<script>Object.defineProperty(PageNode.prototype, 'firstChild', {get() { for (;;); }})</script><p>a</p>"
+            "<script>Object.defineProperty(Node.prototype, 'firstChild', {get() { for (;;); }})</script><p>a</p>"
         )
     await mine.page.close()
     assert "Fine" in await eye.show("<button>Fine</button>")

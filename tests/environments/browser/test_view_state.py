@@ -90,7 +90,7 @@ async def test_elements_out_of_view_are_found_and_used(tmp_path: Path) -> None:
 
 async def test_a_page_that_hangs_whoever_looks_is_one_sentence_and_the_browser_goes_on(tmp_path: Path) -> None:
     async def hanging(request: web.Request) -> web.Response:
-        script = "Object.defineProperty(PageNode.prototype, 'firstChild', {get() { for (;;); }})"
+        script = "Object.defineProperty(Node.prototype, 'firstChild', {get() { for (;;); }})"
         return web.Response(text=f"<p>Hello<script>{script}</script>", content_type="text/html")
 
     app = web.Application()

@@ -34,7 +34,7 @@ _REASONS = (
     ("Element is not an <input>", "is no field to type into; take the reference of a field"),
     ("Cannot type text into input[type=number]", "takes a number only"),
     ("Malformed value", "does not take this value: dates are 2024-05-31, times 14:30, months 2024-05, colours #ff8800"),
-    ("PageNode is not an HTMLInputElement", "takes no files; take the reference of a file field or of its button"),
+    ("Node is not an HTMLInputElement", "takes no files; take the reference of a file field or of its button"),
     ("Non-multiple file input", "takes one file only"),
     ("not attached", "is gone from the page; look at the state again"),
     ("Invalid frame in aria-ref", "is gone from the page; look at the state again"),
