@@ -353,9 +353,9 @@ def test_a_full_disk_behind_stdout_is_said(folder: Folder) -> None:
 @pytest.mark.long
 def test_output_for_a_terminal_without_unicode(folder: Folder) -> None:
     env = {"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
-    done = folder.run("run", "Wie hoch ist die Miete? äöü 😀", "-f", "lease.txt", env=env)
+    done = folder.run("run", "Wie hoch ist die Miete? äöü 😀", "-f", "lease.txt", env=env, cold=True)
     assert done.code in (0, 3)
-    listed = folder.run("runs", "--json", env=env)
+    listed = folder.run("runs", "--json", env=env, cold=True)
     assert listed.json[0]["task"] == "Wie hoch ist die Miete? äöü 😀"
     assert listed.out.isascii()
 
