@@ -181,7 +181,7 @@ class Browser(VideoActions, PdfActions, LoginActions, PointerActions, Navigation
             MediaBlock(media_type="image/jpeg", sha256=image.sha256, size=image.size, name="the page", source=source),
         )
 
-    @action(mutates=False)
+    @action(effect="read")
     async def find_elements(self, ctx: Any, text: Inside = "") -> str:
         """Elements of the whole page with references, also out of view; actions scroll to them.
 

@@ -32,7 +32,7 @@ _LOOK_AGAIN_S = 0.05
 
 
 class FileActions(TargetActions):
-    @action(tags=("read", "send"))
+    @action(effect=("write", "read", "send"))
     async def upload(
         self, ctx: Any, ref: Ref, paths: Annotated[list[str], Field(min_length=1, max_length=MOST_FILES)], site: Site
     ) -> str:
@@ -94,7 +94,7 @@ class FileActions(TargetActions):
         except TimeoutError:
             raise ToolError(f"{ref} is no file field and asks for no files; take the reference of what does") from None
 
-    @action(tags=("read", "network"))
+    @action(effect=("write", "read", "network"))
     async def download(self, ctx: Any, ref: Ref = "", url: str = "") -> str:
         """Download what a link or button gives, or an address, into downloads/ of the run's folder.
 

@@ -22,7 +22,7 @@ _LOOK_AGAIN_S = 0.2
 
 
 class NavigationActions(TabActions):
-    @action(tags=("read", "network"))
+    @action(effect=("write", "read", "network"))
     async def go_to_url(self, ctx: Any, url: str) -> str:
         """Open an address in the current tab.
 
@@ -56,12 +56,12 @@ class NavigationActions(TabActions):
             raise
         return await self.settle(ctx)
 
-    @action(tags=("read", "network"))
+    @action(effect=("write", "read", "network"))
     async def go_back(self, ctx: Any) -> str:
         """Go back to the page before this one."""
         return await self._go(ctx, "back")
 
-    @action(tags=("read", "network"))
+    @action(effect=("write", "read", "network"))
     async def go_forward(self, ctx: Any) -> str:
         """Go forward again."""
         return await self._go(ctx, "forward")
@@ -75,14 +75,14 @@ class NavigationActions(TabActions):
             raise ToolError(f"there is no page to go {way} to in this tab; open an address with go_to_url")
         return await self.settle(ctx)
 
-    @action(tags=("read", "network"))
+    @action(effect=("write", "read", "network"))
     async def reload(self, ctx: Any) -> str:
         """Load the page again."""
         page = await self.tab(ctx, responsive=True)
         await self.within("loading it again", lambda: page.reload(wait_until="commit"), seconds=self.settings.load_s)
         return await self.settle(ctx)
 
-    @action(tags=("read", "network"))
+    @action(effect=("write", "read", "network"))
     async def open_tab(self, ctx: Any, url: str = "") -> str:
         """Open a new tab and make it the current one.
 
@@ -150,7 +150,7 @@ class NavigationActions(TabActions):
         """
         return await self._answer(ctx, accept, None)
 
-    @action(tags=("send",))
+    @action(effect=("write", "send"))
     async def answer_prompt(self, ctx: Any, text: str, site: Site) -> str:
         """Answer the prompt dialog that is open with a text.
 

@@ -23,7 +23,7 @@ _FILM_S = 8.0  # seconds that a film has to load, or to go to a second, before i
 
 
 class VideoActions(ExtractionActions):
-    @action(tags=("read", "network"))
+    @action(effect=("write", "read", "network"))
     async def video_viewer(
         self,
         ctx: Any,
