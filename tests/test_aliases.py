@@ -40,7 +40,7 @@ def test_a_recorded_text_gets_what_the_present_module_has() -> None:
             name
             for name, value in vars(present).items()
             if not name.startswith("__") and getattr(value, "__module__", "") == present.__name__
-            if f"{_present(now)}:{name}" not in dict(LINES)
+            if not any(line[0] == f"{_present(now)}:{name}" for line in LINES)
         ]
         lines = [f"from agentorchestra.{before} import {name} as _{n}" for n, name in enumerate(own)]
         text = "\n".join(
@@ -99,9 +99,9 @@ class Till(ActionEnvironment):
     def rate(self) -> float: ...
 """
     till = load_module(text).Till()
-    actions = [schema.name for schema in till.actions()]
     touched = {
-        name: (till.mutates(name), {str(tag) for tag in till.tags(name)}, till.composes(name)) for name in actions
+        schema.name: (till.mutates(schema.name), {*map(str, till.tags(schema.name))}, till.composes(schema.name))
+        for schema in till.actions()
     }
     assert touched == {
         "put": (True, set(), False),
