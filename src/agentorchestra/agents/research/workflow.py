@@ -22,6 +22,8 @@ from agentorchestra.environments.report.marks import evidence_marks
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.trust.addresses import pages_named
 
+PLANNED_QUERIES = 3  # of the plan, searched in the first round
+MOST_CALCULATIONS = 2  # over the findings, after each round
 _MOST = 10  # of questions, gaps, conflicts: what a model lists beyond is left out
 _LONGEST = 400  # characters of a question, a gap, a conflict, a reason: what a model says goes into further prompts
 
@@ -134,7 +136,7 @@ class Research:
         values = {
             "task": self.spec.instruction,
             "today": self._today,
-            "queries": self.limits.queries,
+            "queries": PLANNED_QUERIES,
             "variants": self.limits.variants,
         }
         question = Inquiry("research_plan", PLAN, values, tuple(self.spec.context), decides=True)
@@ -145,7 +147,7 @@ class Research:
         if not queries and reply and self.reading.pages:
             return []
         # A model that plans nothing usable: the task itself is a query.
-        return queries[: self.limits.queries] or [query_from({"query": self.spec.instruction})]
+        return queries[:PLANNED_QUERIES] or [query_from({"query": self.spec.instruction})]
 
     async def _better(self, drafts: Sequence[ResearchQuery]) -> Sequence[ResearchQuery]:
         queries = drafts
@@ -174,7 +176,7 @@ class Research:
 
     async def _check(self, last: Sequence[ResearchQuery]) -> list[ResearchQuery]:
         """Judge the findings: the queries of the next round, or none and the report."""
-        left = self.limits.calculations if PYTHON in self.spec.tools else 0
+        left = MOST_CALCULATIONS if PYTHON in self.spec.tools else 0
         rounds = 0 if self._limit() or not self.queries.may_follow else self.limits.rounds - self.rounds
         self.missing = []
         if not self.insights and not rounds:  # nothing can be written about nothing
