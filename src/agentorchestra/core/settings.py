@@ -362,13 +362,9 @@ class BrowserSettings(BaseModel, frozen=True, extra="forbid"):
             of a host are also the user and the password, in this order, where its server asks for them by HTTP.
         launch_s: seconds the browser may do nothing while it starts; a start has ten times as many at most.
         load_s: seconds a page has to load.
-        call_s: seconds any other call on a page has. What takes longer is stopped, closed or killed, in this order.
-        looks_at_once: snapshots and pictures of pages taken at the same time, over all runs; waiting costs no time.
-        tabs: that a run may have open at the same time; pages that open more of them are closed.
         screenshots: whether an agent sees a picture of its page beside its text; `auto` if its model takes pictures.
         record: whether agents that work in the browser leave a moving picture, a log and a report of what they did.
         download_mib: of one download.
-        download_s: seconds it may take.
         rounds: of steps that the agent `browser_use` has for one task, knowing what the last came to. 5 in both papers.
     """
 
@@ -383,13 +379,9 @@ class BrowserSettings(BaseModel, frozen=True, extra="forbid"):
     logins: dict[str, tuple[str, ...]] = {}
     launch_s: float = Field(default=30.0, gt=0)
     load_s: float = Field(default=30.0, gt=0)
-    call_s: float = Field(default=10.0, gt=0)
-    looks_at_once: int = Field(default=3, ge=1)
-    tabs: int = Field(default=20, ge=1)
     screenshots: Literal["auto", "always", "never"] = "auto"
     record: bool = True
     download_mib: float = Field(default=100.0, gt=0)
-    download_s: float = Field(default=120.0, gt=0)
     rounds: int = Field(default=1, ge=1, le=20)
 
 

@@ -27,7 +27,7 @@ from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.tools.files.places import parse_place
 from agentorchestra.tools.registry import builtin_tools
-from agentorchestra.tools.web import reader
+from agentorchestra.tools.web import http, reader
 from agentorchestra.tools.web.page_cache import KeptPages
 from agentorchestra.tools.web.pages import Page
 from agentorchestra.tools.web.reader import WebPageReader
@@ -174,11 +174,14 @@ MORE = tuple(f"/trap/{name}" for name in ("charset", "instructions", "truncated"
 TOO_LARGE = ("/trap/endless", "/trap/big")
 
 
-async def test_traps_become_observations_and_the_run_goes_on(site: Site, tmp_path: Path) -> None:
+async def test_traps_become_observations_and_the_run_goes_on(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "IDLE_S", 0.5)
     traps = {
         "/trap/bomb": "is empty",
         "/trap/binary": "holds binary data",
-        "/trap/silent": "fell silent for 2 s",
+        "/trap/silent": "fell silent for 0.5 s",
         "/trap/loop/0": "redirects in a circle",
         "/trap/redirect?to=http://169.254.169.254/latest": "is not on the public network (link-local",
         "/trap/redirect?to=http://127.0.0.1:1/": "is not on the public network (loopback",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pydantic
 
 from agentorchestra.core.errors import ToolError
+from agentorchestra.environments.browser import limits
 from agentorchestra.environments.browser.actions.arguments import Count, Inside, Ref, Site, Switch, same_site
 from agentorchestra.environments.browser.actions.base import First, gone_sentence
 from agentorchestra.environments.browser.actions.targets import TargetActions, address_of
@@ -114,7 +115,7 @@ class KeyboardActions(TargetActions):
                     raise ToolError(problem)
                 await page.keyboard.type(char)
 
-        await self.within(stage, press, seconds=self.settings.call_s + _KEY_S * len(text))
+        await self.within(stage, press, seconds=limits.CALL_S + _KEY_S * len(text))
 
     @action(effect=("write", "send"))
     async def type_text(self, ctx: Any, text: str, site: Site) -> str:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from agentorchestra.core.errors import ToolError
+from agentorchestra.environments.browser import limits
 from agentorchestra.environments.browser.actions.arguments import Count, Inside, Site, host_of, same_site
 from agentorchestra.environments.browser.actions.base import TabActions, agent_of
 from agentorchestra.environments.browser.session.chromium import playwright_api
@@ -93,8 +94,8 @@ class NavigationActions(TabActions):
         tab = await self.current(ctx)  # the run's tabs are there
         if address and tab.address == BLANK and tab.dialog is None:  # it has an empty one
             return await self._open(ctx, address)
-        if len(self.session.tabs) >= self.settings.tabs:
-            raise ToolError(f"{self.settings.tabs} tabs are open, as many as there may be; close one with close_tab")
+        if len(self.session.tabs) >= limits.MOST_TABS:
+            raise ToolError(f"{limits.MOST_TABS} tabs are open, as many as there may be; close one with close_tab")
         self.session.current.pop(agent_of(ctx), None)
         tab = await self.current(ctx)
         if not address:
