@@ -109,7 +109,7 @@ async def test_a_text_that_is_a_table_by_what_the_model_says(tmp_path: Path, cod
 
 async def test_a_picture_is_looked_at_as_it_is(tmp_path: Path, code: str) -> None:
     model = Reader(vision=True)
-    result = await analysed(tmp_path, model, "codes.png", drawn(code), in_view_pictures=0)
+    result = await analysed(tmp_path, model, "codes.png", drawn(code), in_view_chars=0)
     assert (result.answer, model.given) == (code, [["image/png"]])
 
 
@@ -122,7 +122,7 @@ async def test_what_is_small_is_looked_at_again_enlarged(tmp_path: Path, code: s
 
     model = Blunt(vision=True)
     data = drawn(code, size=(4000, 3000), square=15, at=(2600, 400))
-    result = await analysed(tmp_path, model, "plan.png", data, in_view_pictures=0)
+    result = await analysed(tmp_path, model, "plan.png", data, in_view_chars=0)
     assert result.answer == code and len(model.given) == (2 if named else 3)
 
 

@@ -153,7 +153,6 @@ class ServeSettings(BaseModel, frozen=True, extra="forbid"):
 
     Attributes:
         max_connections: that are open at the same time, followed streams of events among them.
-        header_timeout_s: seconds until the head of a request has come, from the connection or from its first byte on.
         body_timeout_s: seconds until its body has come.
         max_runs: runs that are driven at the same time; None for eight for each core, 0 where workers drive them all
             (docs/cluster.md).
@@ -164,7 +163,6 @@ class ServeSettings(BaseModel, frozen=True, extra="forbid"):
     """
 
     max_connections: int = Field(default=200, ge=1)
-    header_timeout_s: float = Field(default=10.0, gt=0, allow_inf_nan=False)
     body_timeout_s: float = Field(default=60.0, gt=0, allow_inf_nan=False)
     max_runs: int | None = Field(default=None, ge=0)
     max_queued: int = Field(default=1000, ge=1)
@@ -712,7 +710,6 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
         without_tools: packaged tools that no agent of a run has (ablations, such as 004, table 2).
         in_view_chars: characters of all files' text up to which it stands in the first prompt; 0 for none. The deep
             analyzer is shown the text of pages that its task names up to as many.
-        in_view_pictures: pictures at most that go along with it, to a model that may see.
         reasoning, finish, action: see Reasoning, Finish, Action.
         memory: of runs' top agents: `none`, `window`, `summary`, `insights`, `workflow`, or the user's own.
         on_ask, on_uncertain: see OnAsk, OnUncertain.
@@ -749,7 +746,6 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
     first_tools: FirstTools = "fitting"
     without_tools: tuple[str, ...] = ()
     in_view_chars: int = Field(default=8_000, ge=0)
-    in_view_pictures: int = Field(default=4, ge=0)
     reasoning: Reasoning = "native"
     finish: Finish = "text"
     action: Action = "tools"

@@ -54,6 +54,10 @@ def address_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+HEADER_S = 10.0
+"""Seconds until the head of a request has come, from the connection or from its first byte on."""
+
+
 class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -104,7 +108,7 @@ class _Limited(H11Protocol):
             self._since = self.loop.time()
             self._unwatch()
         elif self._head is None:
-            self._head = self.loop.call_later(self._limits().header_timeout_s, self._too_slow)
+            self._head = self.loop.call_later(HEADER_S, self._too_slow)
 
     def _answers(self) -> bool:
         cycle = cast(RequestResponseCycle | None, self.cycle)  # None before the first request
@@ -116,9 +120,8 @@ class _Limited(H11Protocol):
             self._head = None
 
     def _too_slow(self) -> None:
-        seconds = self._limits().header_timeout_s
-        sentence = f"the head of the request was not there after {seconds:g} s; send it faster"
-        self._give_up(HTTPStatus.REQUEST_TIMEOUT, f"{sentence}, or set serve.header_timeout_s")
+        sentence = f"the head of the request was not there after {HEADER_S:g} s; send it faster"
+        self._give_up(HTTPStatus.REQUEST_TIMEOUT, sentence)
 
     def _give_up(self, status: HTTPStatus, sentence: str) -> None:
         self._unwatch()
