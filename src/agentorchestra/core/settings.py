@@ -465,8 +465,6 @@ class ResearchSettings(BaseModel, frozen=True, extra="forbid"):
     rounds: int = Field(default=3, ge=1, le=20)  # of searching, reading and judging; 3 in both papers
     # how far follow-ups lead from a query of the plan, that one counted; each branch has its own. 2 in 001.
     depth: int = Field(default=3, ge=1, le=5)
-    reflect: bool = False  # whether queries are judged and changed before they are searched, one request a round
-    variants: int = Field(default=1, ge=0, le=5)  # of each query that are searched as well, in other words
     follow_ups: int = Field(default=3, ge=1, le=10)  # that are asked for after a round; 3 in 001
     branches: int = Field(default=2, ge=1, le=10)  # of these that are searched; 2 in 001
     pages: int = Field(default=15, ge=1, le=200)  # that are read in all
@@ -551,7 +549,6 @@ class CoralSettings(BaseModel, frozen=True, extra="forbid"):
 
     # in which the run is driven, after which the best answer must be submitted; 30 in 003
     minutes: float = Field(default=30.0, gt=0)
-    steps: int = Field(default=60, ge=2, le=1000)  # decisions of the orchestrator, at least
     turn_steps: int = Field(default=20, ge=1, le=200)  # decisions of an agent for one message that it answers
     # who may write to whom: all through the orchestrator (`star`, as in 003), or all to all (`mesh`)
     topology: Literal["star", "mesh"] = "star"

@@ -54,6 +54,8 @@ class Research:
     limits: ResearchSettings
     questioner: Questioner
     reading: ResearchReader
+    reflect: bool  # whether queries are judged and changed before they are searched, one request a round
+    variants: int  # of each query that are searched as well
     queries: Queries = field(init=False)
     questions: list[str] = field(default_factory=list)
     insights: list[Insight] = field(default_factory=list)
@@ -137,7 +139,7 @@ class Research:
             "task": self.spec.instruction,
             "today": self._today,
             "queries": PLANNED_QUERIES,
-            "variants": self.limits.variants,
+            "variants": self.variants,
         }
         question = Inquiry("research_plan", PLAN, values, tuple(self.spec.context), decides=True)
         reply: Mapping[str, Any] = await self.questioner.one(question) or {}
@@ -151,19 +153,19 @@ class Research:
 
     async def _better(self, drafts: Sequence[ResearchQuery]) -> Sequence[ResearchQuery]:
         queries = drafts
-        if self.limits.reflect:
+        if self.reflect:
             values = {
                 **self.reading.values,
                 "today": self._today,
                 "drafts": [asdict(draft) for draft in drafts],
                 "asked": self._query_rows(),
-                "variants": self.limits.variants,
+                "variants": self.variants,
                 "reflect": True,  # for copies of the prompt from before this was the only use of it
             }
             content = (*self.spec.context, *((evidence(self.insights),) if self.insights else ()))
             reply = await self.questioner.one(Inquiry("research_queries", BETTER, values, content))
             queries = self.queries.bettered(drafts, (reply or {}).get("queries", ()))
-        return self.queries.spread(queries, self.limits.variants) or drafts
+        return self.queries.spread(queries, self.variants) or drafts
 
     def _query_rows(self) -> list[dict[str, Any]]:
         """Return the queries so far, without a server's words on why one failed: these are no part of an order."""
@@ -208,7 +210,7 @@ class Research:
             **self.reading.values,
             "asked": self._query_rows(),
             "most": self.limits.follow_ups,
-            "variants": self.limits.variants,
+            "variants": self.variants,
             "rounds_left": rounds_left,
             "calculations": calculations,
             "failed": self.failed[-_MOST:],
