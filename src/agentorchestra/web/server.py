@@ -19,6 +19,7 @@ from agentorchestra.core.errors import SettingsError
 from agentorchestra.core.settings import ServeSettings
 from agentorchestra.web.app import WebApp
 
+HEADER_S = 10.0  # until the head of a request has come, from the connection or from its first byte on
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _GRACE_S = 10  # time for requests under way to end when the server stops; streams of events end at once
 
@@ -52,10 +53,6 @@ def address_of(listener: socket.socket) -> str:
     """Return the address, such as `http://127.0.0.1:8765`."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-HEADER_S = 10.0
-"""Seconds until the head of a request has come, from the connection or from its first byte on."""
 
 
 class _Server(uvicorn.Server):

@@ -80,9 +80,7 @@ DEFAULT_COST_USD = 1.0
 _PINNED = ("tool", "environment", "agent", "prompt")
 """The kinds of components that a manifest pins by name."""
 
-IN_VIEW_PICTURES = 4
-"""Pictures of a task that go along in the first message, at most, to a model that may see."""
-
+IN_VIEW_PICTURES = 4  # of a task that go along in the first message, at most, to a model that may see
 _SETTLED = (
     "embedding_model",
     "transcription_model",

@@ -47,8 +47,6 @@ from agentorchestra.tea.calling.tool import EffectName, effect_names
 _OF_THE_COMPONENT = frozenset({"name", "version", "content_hash", "branching", "durable", "actions", "rules"})
 """Attributes that identify the component and are no state of an instance; the registry sets some on each."""
 
-_EFFECTS = (*Tag, "composite")
-
 
 @dataclass(frozen=True)
 class Action:
@@ -120,7 +118,7 @@ def make_action(
         raise ToolDefinitionError("an action cannot be named 'state': that is what an environment shows")
     if name == "state_for" or callable(getattr(ActionEnvironment, function.__name__, None)):
         raise ToolDefinitionError(f"an action cannot be named {name!r}: environments have that; take another name")
-    effects = effect_names(f"action {name!r}", effect, _EFFECTS)
+    effects = effect_names(f"action {name!r}", effect, (*Tag, "composite"))
     composite = "composite" in effects
     if composite and len(effects) > 1:
         raise ToolDefinitionError(
