@@ -13,11 +13,7 @@ def action(
     function: Any = None, /, *, mutates: bool = True, tags: Iterable[str] = (), composite: bool = False, **present: Any
 ) -> Any:
     """Make a method an action, as `tea.calling.environment.action` did and does."""
-    former: dict[str, Any] = {
-        "mutates": mutates and not composite,
-        "tags": frozenset(map(Tag, tags)),
-        "composite": composite,
-    }
+    former: Any = {"mutates": mutates and not composite, "tags": frozenset(map(Tag, tags)), "composite": composite}
 
     def make(function: Any) -> Any:
         made = make_action(function, sys._getframe(1).f_locals, **present)
