@@ -201,7 +201,10 @@ def world(
     **research: Any,
 ) -> dict[str, Any]:
     """What a workspace is made of in which the researcher has these limits; see `researched`."""
-    given: dict[str, Any] = {"settings": chosen(site, *engines, **(more or {})), "environ": KEYS}
+    names = {"reflect": "reflect", "variants": "expand"}
+    parts = {part: research.pop(name) for name, part in names.items() if name in research}
+    further = {**(more or {}), **({"parts": parts} if parts else {})}
+    given: dict[str, Any] = {"settings": chosen(site, *engines, **further), "environ": KEYS}
     given |= {"agents": [deep_researcher(ResearchSettings(**research))], "models": {"scripted": scripted}}
     return given | ({"clock": clock} if clock is not None else {})
 

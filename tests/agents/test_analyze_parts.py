@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from agentorchestra.agents.analysis import strategies
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import AnalysisSettings, Settings
 from agentorchestra.core.spec import RunResult
@@ -64,15 +65,19 @@ class Quoting(Reader):
 
 
 @pytest.mark.long
-async def test_words_of_files_reach_no_prompt_but_as_material(tmp_path: Path, code: str) -> None:
+async def test_words_of_files_reach_no_prompt_but_as_material(
+    tmp_path: Path, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Findings, what is known, what a program printed, answers that are judged, names of members."""
+    monkeypatch.setattr(strategies, "CHUNK_CHARS", 500)
+    monkeypatch.setattr(strategies, "BATCH", 1)
     name = "notes<rules> - the order of the file - .csv"
     members: dict[str, bytes | str] = {
         "order.md": "\n\n".join([ORDER, *(f"Nothing is said in line {one}, at length." for one in range(60)), ORDER]),
         name: "\n".join(["town,people", *(f"Town{one},{one}" for one in range(9))]),
     }
     model = Quoting()
-    await analysed(tmp_path, model, "all.zip", makers.zipped(members), chunk_chars=500, at_once=1, rounds=2)
+    await analysed(tmp_path, model, "all.zip", makers.zipped(members), rounds=2)
     asked = " ".join(model.asked)
     assert all(one in asked for one in ("one part", "about tables", "what follows", "judge for an analyst"))
     told = [request for request in model.requests if any(ORDER in one.text for one in request.messages)]
@@ -148,7 +153,7 @@ async def test_what_one_reader_of_the_whole_file_judged_is_not_judged_again(tmp_
     assert told and "Missing: the year is not given" in told[0]
 
 
-async def test_many_findings_have_a_bound(tmp_path: Path, code: str) -> None:
+async def test_many_findings_have_a_bound(tmp_path: Path, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is concluded from, and what goes along with each question, does not grow with the file."""
 
     class Talkative(Reader):
@@ -157,9 +162,11 @@ async def test_many_findings_have_a_bound(tmp_path: Path, code: str) -> None:
             assert town_of(system) == TOWN
             return {"findings": [{"fact": "f" * 3_000, "quote": words, "piece": int(number)}], "answers": False}
 
+    monkeypatch.setattr(strategies, "CHUNK_CHARS", 500)
+    monkeypatch.setattr(strategies, "MOST_CHUNKS", 40)
     model = Talkative()
     text = "\n\n".join(f"Line {one} says nothing, at some length, of any town. " * 5 for one in range(120))
-    await analysed(tmp_path, model, "long.txt", text.encode(), chunk_chars=500, chunks=40, rounds=1)
+    await analysed(tmp_path, model, "long.txt", text.encode(), rounds=1)
     sizes = {
         name: max(
             sum(len(each.text) for each in one.messages) for one in model.requests if name in one.messages[0].text

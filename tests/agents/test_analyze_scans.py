@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from agentorchestra.agents.analysis import strategies
 from agentorchestra.core.errors import UnseenScanError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
-from agentorchestra.core.settings import AnalysisSettings, ModelProfile, Price, RoleSettings, Settings, WebSettings
+from agentorchestra.core.settings import ModelProfile, Price, RoleSettings, Settings, WebSettings
 from agentorchestra.core.spec import RunResult, RunStatus
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.testing import call, decide
@@ -182,10 +183,13 @@ async def test_a_scan_at_an_address_is_looked_at(tmp_path: Path, code: str, docu
 
 
 @pytest.mark.long
-async def test_pages_that_were_not_looked_at_are_counted(tmp_path: Path, code: str) -> None:
+async def test_pages_that_were_not_looked_at_are_counted(
+    tmp_path: Path, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(strategies, "MOST_CHUNKS", 1)
     model = Reader(vision=True)
     scan = pdf(code, *["picture"] * 5, "code")
-    result, said = await asked(tmp_path, model, "scan.pdf", scan, analysis=AnalysisSettings(chunks=1))
+    result, said = await asked(tmp_path, model, "scan.pdf", scan)
     assert result.status is RunStatus.BLOCKED and model.given[0] == ["image/png"] * 4
     assert {len(one) for one in model.given} == {4}, "the code on the sixth page was not looked for"
     assert any("of 6 pages of scan.pdf that are pictures the first 4 were looked at" in one for one in said)

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from agentorchestra.agents.analysis import strategies
 from agentorchestra.agents.analysis.agent import deep_analyzer
 from agentorchestra.agents.transformations.a2t import a2t
 from agentorchestra.core.messages import ModelRequest, ModelResponse
-from agentorchestra.core.settings import AnalysisSettings, ModelProfile, Price, Settings, WebSettings
+from agentorchestra.core.settings import ModelProfile, Price, Settings, WebSettings
 from agentorchestra.core.spec import RunResult, RunStatus
 from agentorchestra.testing import call, decide
 from agentorchestra.workspace import Workspace
@@ -64,25 +65,31 @@ async def test_one_question_on_each_type(tmp_path: Path, kind: str, code: str) -
         assert [f"code of {TOWN} is {code}" in one.quote for one in result.sources] == [True]
 
 
-async def test_chunks_are_asked_together_until_one_answers(tmp_path: Path, code: str) -> None:
+async def test_chunks_are_asked_together_until_one_answers(
+    tmp_path: Path, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"CHUNK_CHARS": 2_000, "BATCH": 3, "MOST_CHUNKS": 100}.items():
+        monkeypatch.setattr(strategies, name, value)
     filler = "\n\n".join(f"Nothing is said of number {number}, at some length, again." for number in range(200))
     said = f"The code of {TOWN} is {code}."
     text = f"{filler}\n\n{said}\n\n{filler}\n\n{filler}".encode()
     model = Reader()
-    limits = AnalysisSettings(chunk_chars=2_000, at_once=3, chunks=100)
-    result = await analysed(tmp_path, model, "long.txt", text, analysis=limits)
+    result = await analysed(tmp_path, model, "long.txt", text)
     asked = model.asked.count("You read one part of a")
     whole = -(-len(text) // 2_000)
     assert result.answer == code and asked % 3 == 0 and asked < whole - 9, f"{asked} of some {whole}"
 
 
 @pytest.mark.long
-async def test_of_a_text_with_more_chunks_those_with_the_words_are_asked(tmp_path: Path, code: str) -> None:
+async def test_of_a_text_with_more_chunks_those_with_the_words_are_asked(
+    tmp_path: Path, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(strategies, "CHUNK_CHARS", 2_000)
+    monkeypatch.setattr(strategies, "MOST_CHUNKS", 2)
     filler = "\n\n".join(f"Nothing is said of number {number}, at some length, again." for number in range(400))
     text = f"{filler}\n\nThe code of {TOWN} is {code}.\n\n{filler}".encode()
-    limits = AnalysisSettings(chunk_chars=2_000, chunks=2)
     model = Reader()
-    result = await analysed(tmp_path, model, "long.txt", text, analysis=limits)
+    result = await analysed(tmp_path, model, "long.txt", text)
     assert result.answer == code and model.asked.count("You read one part of a") == 2
 
 
@@ -102,7 +109,7 @@ async def test_a_text_that_is_a_table_by_what_the_model_says(tmp_path: Path, cod
 
 async def test_a_picture_is_looked_at_as_it_is(tmp_path: Path, code: str) -> None:
     model = Reader(vision=True)
-    result = await analysed(tmp_path, model, "codes.png", drawn(code), in_view_pictures=0)
+    result = await analysed(tmp_path, model, "codes.png", drawn(code), in_view_chars=0)
     assert (result.answer, model.given) == (code, [["image/png"]])
 
 
@@ -115,7 +122,7 @@ async def test_what_is_small_is_looked_at_again_enlarged(tmp_path: Path, code: s
 
     model = Blunt(vision=True)
     data = drawn(code, size=(4000, 3000), square=15, at=(2600, 400))
-    result = await analysed(tmp_path, model, "plan.png", data, in_view_pictures=0)
+    result = await analysed(tmp_path, model, "plan.png", data, in_view_chars=0)
     assert result.answer == code and len(model.given) == (2 if named else 3)
 
 

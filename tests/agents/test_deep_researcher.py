@@ -290,7 +290,7 @@ async def test_a_second_look_at_the_queries_finds_what_the_first_words_miss(
     assert result.answer_text == "" and searched(site)[-1] == FIRST_QUERY
 
 
-async def test_the_setting_of_all_agents_goes_before_its_own(site: Site, tmp_path: Path, wickie: None) -> None:
+async def test_the_setting_of_all_agents_holds_for_the_researcher(site: Site, tmp_path: Path, wickie: None) -> None:
     """`parts.reflect` and `parts.expand`, of the run (004, sec. 3.1.2), whoever it was that called the researcher."""
     scripted = model(looked_at=reflecting)
     more = {"parts": {"reflect": True, "expand": 0}}

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from agentorchestra.agents.research import reader
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import ModelProfile
 from agentorchestra.core.spec import RunStatus
@@ -65,10 +66,13 @@ def given(site: Site, searching: ScriptedModel, *engines: str, **research: Any) 
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("spelling", ["", "?utm_source=finder"])
-async def test_what_a_model_made_up_is_not_read_unasked(site: Site, tmp_path: Path, spelling: str) -> None:
+async def test_what_a_model_made_up_is_not_read_unasked(
+    site: Site, tmp_path: Path, spelling: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nor does it take the place of what another engine lists, whose address is read however the model spells it."""
+    monkeypatch.setattr(reader, "PAGES_PER_ROUND", 1)
     searching = finder(site, spelling=spelling)
-    setting = given(site, searching, "model", "serper", pages_per_round=1)
+    setting = given(site, searching, "model", "serper")
     async with Workspace(tmp_path / "ws", **setting) as ws:
         result = await ws.run(TASK, system="deep_researcher", model="scripted", on_ask="deny")
         assert (await ws.replay(result.run_id)).answer == result.answer

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from agentorchestra import Budget
+from agentorchestra.agents.research import reader, workflow
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import RunStatus
@@ -69,13 +70,22 @@ def restless_model(**more: Any) -> Any:
     [
         ({"rounds": 2}, 2, 4, "The search ended after 2 rounds."),
         ({"rounds": 9, "pages": 3}, 2, 3, "The search ended after 3 pages."),
-        ({"rounds": 9, "pages_per_round": 1, "tokens": 900}, 1, 1, "The search ended after "),
+        ({"rounds": 9, "tokens": 900}, 1, 1, "The search ended after "),
         ({"rounds": 9, "depth": 3}, 3, 6, ""),
         ({"rounds": 1, "insights": 1}, 1, 2, "The search ended after 1 rounds."),
     ],
 )
-async def test_limits(site: Site, tmp_path: Path, limits: dict[str, Any], rounds: int, pages: int, said: str) -> None:
-    given = {"depth": 5, "pages_per_round": 2, "reflect": False, "variants": 0, **limits}
+async def test_limits(
+    site: Site,
+    tmp_path: Path,
+    limits: dict[str, Any],
+    rounds: int,
+    pages: int,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reader, "PAGES_PER_ROUND", 1 if "tokens" in limits else 2)
+    given = {"depth": 5, "reflect": False, "variants": 0, **limits}
     result = await researched(site, tmp_path, restless_model(), **given)
     assert result.status is RunStatus.PARTIAL
     assert len(searched(site)) == rounds and len(site.asked("/logs/")) == pages
@@ -125,16 +135,26 @@ PLANS, LOOKS, READS, JUDGES, WRITES, _ = ASKED
     ],
 )
 async def test_nothing_is_begun_after_the_limit_but_the_report(
-    site: Site, tmp_path: Path, limit: str, after: str, searches: int, pages: int, readers: int, judged: int, left: str
+    site: Site,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    limit: str,
+    after: str,
+    searches: int,
+    pages: int,
+    readers: int,
+    judged: int,
+    left: str,
 ) -> None:
     """The clock jumps, or a reply is as long as the whole allowance, at one point of the first round."""
+    monkeypatch.setattr(reader, "PAGES_PER_ROUND", 2)
     scripted = restless_model()
     points = {"search": lambda: searched(site), "page": lambda: site.asked("/logs/"), "": lambda: False}
     points[READS] = lambda: asked_of(scripted, READS) == 2  # both have begun
     clock = Jumping(points.get(after, lambda: asked_of(scripted, after)) if limit == "seconds" else lambda: False)
     if limit == "tokens":
         scripted = costly(after)
-    given: dict[str, Any] = {"rounds": 2, "depth": 5, "pages_per_round": 2, "variants": 0, "reflect": True}
+    given: dict[str, Any] = {"rounds": 2, "depth": 5, "variants": 0, "reflect": True}
     given |= {"seconds": 120} if limit == "seconds" else {"tokens": 120_000}
     result = await researched(site, tmp_path, scripted, clock=clock, **given)
     assert len(searched(site)) == searches and len(site.asked("/logs/")) == pages, result.report
@@ -166,10 +186,13 @@ def costly(start: str) -> Any:
 
 
 @pytest.mark.long
-async def test_readers_that_wait_for_their_model_are_not_begun_after_the_time(site: Site, tmp_path: Path) -> None:
+async def test_readers_that_wait_for_their_model_are_not_begun_after_the_time(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "PAGES_PER_ROUND", 3)
     scripted = restless_model(concurrency=1)
     clock = Jumping(lambda: asked_of(scripted, READS))
-    given: Any = {"seconds": 120, "pages_per_round": 3, "reflect": False, "variants": 0}
+    given: Any = {"seconds": 120, "reflect": False, "variants": 0}
     result = await researched(site, tmp_path, scripted, clock=clock, **given)
     assert len(site.asked("/logs/")) == 3 and asked_of(scripted, READS) == 1
     assert result.status is RunStatus.PARTIAL and len(result.sources) == 1
@@ -200,16 +223,13 @@ def greedy(**more: Any) -> Any:
 
 @pytest.mark.long
 @pytest.mark.parametrize("reflect", [True, False])
-async def test_a_model_that_wants_more_gets_as_much_as_is_set(site: Site, tmp_path: Path, reflect: bool) -> None:
-    limits: dict[str, Any] = {
-        "reflect": reflect,
-        "queries": 2,
-        "variants": 1,
-        "follow_ups": 3,
-        "branches": 1,
-        "calculations": 1,
-        "pages_per_round": 2,
-    }
+async def test_a_model_that_wants_more_gets_as_much_as_is_set(
+    site: Site, tmp_path: Path, reflect: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "PAGES_PER_ROUND", 2)
+    monkeypatch.setattr(workflow, "PLANNED_QUERIES", 2)
+    monkeypatch.setattr(workflow, "MOST_CALCULATIONS", 1)
+    limits: dict[str, Any] = {"reflect": reflect, "variants": 1, "follow_ups": 3, "branches": 1}
     result = await researched(site, tmp_path, greedy(), rounds=2, **limits)
     asked = searched(site)
     assert asked[:4] == [
@@ -257,9 +277,10 @@ async def test_pages_that_policy_refuses_are_named(site: Site, tmp_path: Path) -
 
 @pytest.mark.parametrize(("tokens", "rounds"), [pytest.param(7_000, 1, marks=pytest.mark.long), (9_000, 2)])
 async def test_what_was_found_until_the_budget_ended_is_reported(
-    site: Site, tmp_path: Path, tokens: int, rounds: int
+    site: Site, tmp_path: Path, tokens: int, rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given: Any = {"rounds": 9, "depth": 5, "pages_per_round": 1, "reflect": False, "variants": 0}
+    monkeypatch.setattr(reader, "PAGES_PER_ROUND", 1)
+    given: Any = {"rounds": 9, "depth": 5, "reflect": False, "variants": 0}
     result = await researched(site, tmp_path, restless_model(), run={"budget": Budget(tokens=tokens)}, **given)
     assert result.status is RunStatus.PARTIAL, result
     assert f"The budget ended the search: the run's budget of {tokens}" in result.report

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from agentorchestra.agents.research import reader, workflow
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.models.render import render_block
 from tests.agents.researching import KEEPER, TOWN, lines_with, model, page, paths, performed, researched, section, taken
@@ -50,9 +51,12 @@ def reading_on(system: str, material: str) -> Any:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("parts", "answer"), [(2, TOWN), (1, "")], ids=["two parts", "the first alone"])
-async def test_a_long_page_is_read_on_where_it_says_so(site: Site, tmp_path: Path, parts: int, answer: str) -> None:
+async def test_a_long_page_is_read_on_where_it_says_so(
+    site: Site, tmp_path: Path, parts: int, answer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "PARTS_PER_PAGE", parts)
     PAGES["/history"] = long_page("Of all of them.", f"{KEEPER} was born in 1961 in {TOWN}.")
-    result = await researched(site, tmp_path, model(taken=reading_on), parts=parts, **ONE)
+    result = await researched(site, tmp_path, model(taken=reading_on), **ONE)
     assert result.answer_text == answer, result.report
     assert len(await performed(tmp_path, result.run_id, "fetch")) == parts
     assert len(site.asked("/history")) == 1, "it was kept"
@@ -201,8 +205,11 @@ async def test_figures_that_follow_from_the_findings_are_computed(site: Site, tm
 
 
 @pytest.mark.long
-async def test_without_calculations_a_figure_stays_open(site: Site, tmp_path: Path) -> None:
-    result = await researched(site, tmp_path, model(**oysters()), calculations=0, **ONE)
+async def test_without_calculations_a_figure_stays_open(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workflow, "MOST_CALCULATIONS", 0)
+    result = await researched(site, tmp_path, model(**oysters()), **ONE)
     assert (result.status, result.answer_text) == (RunStatus.PARTIAL, "")
 
 

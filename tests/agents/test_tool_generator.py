@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agentorchestra.agents import workshop
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import PolicySettings, Settings, WebSettings
 from agentorchestra.core.spec import RunStatus
@@ -100,9 +101,12 @@ FAULTS = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_planted_faults_are_discarded_with_their_reasons(tmp_path: Path, fault: str) -> None:
+async def test_planted_faults_are_discarded_with_their_reasons(
+    tmp_path: Path, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workshop, "TRIAL_S", 2)
     code, reason = FAULTS[fault]
-    result, said, _ = await generated(tmp_path / "ws", Model(written=writes(code)), attempts=1, trial_s=2)
+    result, said, _ = await generated(tmp_path / "ws", Model(written=writes(code)), attempts=1)
     assert result.status is RunStatus.BLOCKED and result.answer_text == ""
     assert said[-1][:2] == ("discarded", "no attempt passed")
     assert reason in said[-1][2][0] and reason in result.report, (fault, said)

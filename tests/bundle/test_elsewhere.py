@@ -288,7 +288,7 @@ class Safe(FolderEnvironment):
         self.kept["word"] = await self.hide(word.encode())
         return "it is in"
 
-    @action(mutates=False)
+    @action(effect="read")
     async def look(self) -> str:
         """What is in it."""
         data = await self.hidden(str(self.kept["word"]))

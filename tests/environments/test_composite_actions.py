@@ -38,7 +38,7 @@ class Till(ActionEnvironment):
         self.coins += amount
         return self.coins
 
-    @action(composite=True)
+    @action(effect="composite")
     async def put_twice(self, ctx: RunContext[Any], amount: int) -> str:
         """Put coins in two times, and ask how it was."""
         await self.call("put", {"amount": amount}, ctx)
@@ -46,7 +46,7 @@ class Till(ActionEnvironment):
         assert self.coins == 0  # it holds nothing of the instance that it acts on
         return f"{there} coins; {await ctx.ask('All well?')}"
 
-    @action(mutates=False)
+    @action(effect="read")
     async def receipt(self, ctx: RunContext[Any]) -> ToolResult:
         """What is in it, as a file too."""
         ref = await ctx.artifact("receipt.txt", str(self.coins).encode())
@@ -110,7 +110,7 @@ def test_what_it_may_not_have() -> None:
         ToolDefinitionError, match="'pay' is composite: put its conditions on the actions that it calls"
     ):
 
-        @action(composite=True, before=[Condition("it is open", lambda self, arguments: True)])
+        @action(effect="composite", before=[Condition("it is open", lambda self, arguments: True)])
         def pay(self: Any) -> None:
             """Pay."""
 

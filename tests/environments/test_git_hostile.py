@@ -16,6 +16,7 @@ from tests.environments.gits import TOKEN, Bench, bench_at, git
 from tests.support.patience import LONGEST_S
 
 from agentorchestra.core.errors import ToolError
+from agentorchestra.environments.git import remotes, shell
 from agentorchestra.environments.git.remotes import LocalRemote
 
 
@@ -366,15 +367,15 @@ async def test_a_token_goes_to_the_host_it_is_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-async def test_what_hangs_is_ended_and_the_next_action_works(tmp_path: Path) -> None:
+async def test_what_hangs_is_ended_and_the_next_action_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, limit in ((shell, "COMMAND_S"), (remotes, "COMMAND_S"), (remotes, "TRANSFER_S")):
+        monkeypatch.setattr(module, limit, 5)
     target = bare(tmp_path / "target.git")
     hook = target / "hooks" / "pre-receive"
     hook.parent.mkdir(exist_ok=True)
     async with Impostor() as server:
         place = f"127.0.0.1:{server.port}"
-        async with bench_at(
-            tmp_path, timeout_s=5, transfer_timeout_s=5, local=[str(target)], remotes=(f"http://{place}",)
-        ) as bench:
+        async with bench_at(tmp_path, local=[str(target)], remotes=(f"http://{place}",)) as bench:
             await bench.commit({"a.txt": "a\n"}, "First")
             bench.write(".git/hooks/pre-commit", "#!/bin/bash\nsleep 1000\n", mode=0o755)
             assert await bench.refused("commit", message="No", all_changes=True) == (

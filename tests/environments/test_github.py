@@ -18,6 +18,7 @@ from agentorchestra.core.effects import Outcome, Provenance, Tag
 from agentorchestra.core.errors import ForkError, SettingsError
 from agentorchestra.core.policy import PolicyView
 from agentorchestra.core.settings import GitHubSettings, GitSettings, Settings
+from agentorchestra.environments.github import api
 from agentorchestra.environments.github.api import parts
 from agentorchestra.environments.github.environment import GitHub
 from agentorchestra.log.store import MemoryStore
@@ -55,9 +56,10 @@ class Hub:
 
 
 @pytest.fixture
-async def hub(tmp_path: Path) -> AsyncIterator[Hub]:
+async def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Hub]:
+    monkeypatch.setattr(api, "MOST_WAIT_S", 2)
     async with LoopbackGitHub(tmp_path / "hub", token=TOKEN) as server:
-        settings = GitHubSettings(base_url=server.base_url, max_wait_s=2)
+        settings = GitHubSettings(base_url=server.base_url)
         ws = Workspace(
             tmp_path / "ws",
             store=MemoryStore(),

@@ -43,7 +43,9 @@ class Room(ActionEnvironment):
         self.door = "open"
         return "it is open"
 
-    @action(before=[Condition("the door is open", lambda self, arguments: self.door == "open")], tags=["send"])
+    @action(
+        before=[Condition("the door is open", lambda self, arguments: self.door == "open")], effect=("write", "send")
+    )
     def take(self, thing: str) -> str:
         """Take a thing.
 
@@ -53,7 +55,7 @@ class Room(ActionEnvironment):
         self.things.remove(thing)
         return thing
 
-    @action(mutates=False)
+    @action(effect="read")
     def look(self) -> list[str]:
         """What is there."""
         return self.things
@@ -231,7 +233,7 @@ def test_what_cannot_be_a_part_is_refused() -> None:
 
         name = "named"
 
-        @action(mutates=False)
+        @action(effect="read")
         def open_look(self) -> str:
             """Look."""
             return ""

@@ -36,7 +36,7 @@ async def shown(tmp_path: Path, path: Path, *parts: str | None, **profile: Any) 
     ]
     async with LoopbackModelServer([*replies, decide(calls=[call("done", answer="seen")])]) as server:
         models = {"m": ModelProfile(model="openai:gpt-5", base_url=server.base_url, **profile)}
-        settings = Settings(models=models, model="m", system="react", in_view_pictures=0)
+        settings = Settings(models=models, model="m", system="react", in_view_chars=0)
         async with Workspace(tmp_path / "ws", settings=settings) as ws:
             result = await ws.run("What is this?", files=[path])
     assert result.answer == "seen", result.error

@@ -165,7 +165,7 @@ async def test_words_of_an_environment(tmp_path: Path) -> None:
         assert (await ws.run("Pay 1.", model="scripted", system="react", components=named)).answer == "7"
         with pytest.raises(CandidateError, match="what it touches network too"):
             await ws.ecp.setvars(
-                "till", {"code": code.replace("@action", '@action(tags=("network",))')}, candidate=True
+                "till", {"code": code.replace("@action", '@action(effect=("write", "network"))')}, candidate=True
             )
 
 

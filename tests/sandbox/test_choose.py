@@ -114,9 +114,9 @@ async def test_shells_of_the_one_that_is_used(tmp_path: Path) -> None:
 
 
 def test_limits() -> None:
-    limits = limits_for(SandboxSettings(timeout_s=5, memory_mib=100, processes=9, files_mib=20, kept_mib=3))
+    limits = limits_for(SandboxSettings(timeout_s=5, memory_mib=100, processes=9, files_mib=20))
     assert (limits.seconds, limits.cpu_seconds, limits.processes) == (5, 11, 9)
-    assert (limits.memory_bytes, limits.work_bytes, limits.kept_bytes) == (100 * MIB, 20 * MIB, 3 * MIB)
+    assert (limits.memory_bytes, limits.work_bytes) == (100 * MIB, 20 * MIB)
 
 
 def test_libraries_with_all_they_require_and_nothing_else() -> None:

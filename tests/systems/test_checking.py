@@ -167,7 +167,7 @@ async def test_a_picture_that_was_shown_is_a_source(tmp_path: Path) -> None:
         return done("Red.", {"source": "box.png"}, {"source": "other.png"})
 
     files = [tmp_path / "box.png", tmp_path / "other.png"]
-    async with Workspace(tmp_path / "ws", settings=Settings(in_view_pictures=0)) as ws:
+    async with Workspace(tmp_path / "ws", settings=Settings(in_view_chars=0)) as ws:
         result = await ws.run("Which colour?", files=files, model=team(planner, analyzer=analyzer))
         assert [one.source for one in result.sources] == ["box.png"]
         assert "other.png" in result.report and "box.png" not in result.report

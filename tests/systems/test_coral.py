@@ -17,6 +17,7 @@ from agentorchestra.core.events import Event
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import CoralSettings, Settings
 from agentorchestra.core.spec import RunResult, RunStatus
+from agentorchestra.systems import coral
 from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
 from tests.support.patience import growing
@@ -512,11 +513,15 @@ async def test_the_last_reply_is_the_answer_where_the_orchestrator_gives_none(tm
     assert "no answer was submitted" in result.report
 
 
-async def test_an_orchestrator_that_never_submits_ends_with_its_best_words(tmp_path: Path) -> None:
+async def test_an_orchestrator_that_never_submits_ends_with_its_best_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coral, "LEAST_STEPS", 5)
+
     def main(request: ModelRequest) -> ModelResponse:
         if last_decision(request):
             return say("Seven, I think.")
         return decide(calls=[call("create_thread", thread=f"t{len(results(request))}", participants=["planner"])])
 
-    result, _ = await society(tmp_path, script(main), own={"steps": 5}, max_steps=5)
+    result, _ = await society(tmp_path, script(main), max_steps=5)
     assert (result.status, result.answer, result.steps) == (RunStatus.PARTIAL, "Seven, I think.", 5)

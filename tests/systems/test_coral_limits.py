@@ -19,6 +19,7 @@ from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import CoralSettings, Settings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.runtime.context import BranchContext
+from agentorchestra.systems import coral
 from agentorchestra.testing import call, decide, say
 from agentorchestra.workspace import Workspace
 from tests.support.clock import FakeClock
@@ -103,7 +104,9 @@ async def test_a_run_that_is_stopped_leaves_the_last_reply_as_its_answer(tmp_pat
     assert "no answer was submitted" in result.report
 
 
-async def test_thanks_without_end_use_up_the_steps(tmp_path: Path) -> None:
+async def test_thanks_without_end_use_up_the_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coral, "LEAST_STEPS", 5)
+
     def main(request: ModelRequest) -> ModelResponse:
         if last_decision(request):
             return say("They are polite.")
@@ -112,7 +115,7 @@ async def test_thanks_without_end_use_up_the_steps(tmp_path: Path) -> None:
         return decide(calls=[writes(f"Thank you {len(results(request))} times!", "coding_agent"), waits()])
 
     model = script(main, coding_agent=lambda request: say("Thank you!"))
-    result, events = await society(tmp_path, model, own={"steps": 5}, max_steps=5)
+    result, events = await society(tmp_path, model, max_steps=5)
     assert (result.status, result.answer, result.steps) == (RunStatus.PARTIAL, "They are polite.", 8)
     assert [one["sender"] for one in sent(events)] == ["coral", "coding_agent"] * 3
 
@@ -218,7 +221,7 @@ async def test_two_hundred_messages_between_five_agents_are_read_once_each_and_r
             return decide(calls=[call("submit_answer", answer="\n".join(back))])
         return decide(calls=[writes(f"Count {asked}.", name) for name in WORKERS])
 
-    result, events = await society(tmp_path, script(main, **dict.fromkeys(WORKERS, worker)), own={"steps": 1000})
+    result, events = await society(tmp_path, script(main, **dict.fromkeys(WORKERS, worker)), max_steps=1000)
     assert result.status == RunStatus.COMPLETED
     assert len(sent(events)) == 200
     assert all(result.answer.count(f"{name} counts {n}.") == 1 for name in WORKERS for n in range(1, 26))

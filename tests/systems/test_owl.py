@@ -17,6 +17,7 @@ from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import OwlSettings, Settings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.log.ledger import Ledger
+from agentorchestra.systems import owl
 from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel
 from tests.systems.support import seen, workspace
@@ -147,10 +148,10 @@ async def test_without_an_answerer_the_last_result_stands(tmp_path: Path) -> Non
     assert (result.status, result.answer) == (RunStatus.PARTIAL, "Norland")
 
 
-async def test_a_plan_has_no_more_subtasks_than_allowed(tmp_path: Path) -> None:
+async def test_a_plan_has_no_more_subtasks_than_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(owl, "MOST_SUBTASKS", 2)
     force = Workforce(plans=[[f"Step {n}." for n in range(9)]])
-    settings = Settings(owl=OwlSettings(subtasks=2))
-    async with workspace(tmp_path, force.model(), settings=settings) as ws:
+    async with workspace(tmp_path, force.model()) as ws:
         await ws.run(WORD, model="scripted", system="owl")
     assert len(force.asked["results"]) == 2
 

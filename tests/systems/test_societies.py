@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from agentorchestra import Agent, AgentResult, AgentSpec, RunContext, Settings
 from agentorchestra.core.errors import AgentOrchestraError, SettingsError, SystemDefinitionError, UnknownComponentError
 from agentorchestra.core.events import Event
 from agentorchestra.core.settings import SocietySettings, TeamSettings
-from agentorchestra.core.spec import RunResult, RunStatus
+from agentorchestra.core.spec import RunManifest, RunResult, RunStatus
 from agentorchestra.testing import ScriptedModel, call
 from agentorchestra.workspace import Workspace, load_settings
 from tests.chaos.support import python
@@ -162,6 +163,17 @@ async def test_killed_and_resumed_it_sends_no_message_twice(tmp_path: Path, poin
     async with ws:
         (record,) = await ws.runs.list()
         assert ways(await ws.log.events(record.id)) == STAR
+
+
+async def test_a_society_that_was_recorded_with_a_setting_that_went_is_opened(tmp_path: Path) -> None:
+    async with workspace(tmp_path, scripted(), PANEL) as ws:
+        await ws.create(TASK, system="panel")
+        (record,) = await whole_runs(ws)
+    manifest = record.manifest
+    recorded = manifest.model_dump(mode="json")
+    recorded["society"]["steps"] = 60
+    assert RunManifest.model_validate(recorded) == manifest
+    assert RunManifest.model_validate_json(json.dumps(recorded)) == manifest
 
 
 async def test_a_second_society_in_one_run_is_refused(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from agentorchestra.core.errors import SettingsError
 from agentorchestra.core.settings import ServeSettings
+from agentorchestra.web import server as web_server
 from agentorchestra.workspace import load_settings
 from tests.support.patience import LONGEST_S
 from tests.web.support import TOKEN, Served, served
@@ -66,12 +67,11 @@ async def connected(server: Served) -> AsyncIterator[Client]:
 
 
 @pytest.mark.parametrize("sent", ["", "GET /runs HTTP/1.1\r\nHost: local"])
-async def test_a_head_that_does_not_come_is_not_waited_for(tmp_path: Path, sent: str) -> None:
-    async with (
-        served(tmp_path, serve=ServeSettings(header_timeout_s=0.5)) as server,
-        asyncio.timeout(LONGEST_S),
-        connected(server) as client,
-    ):
+async def test_a_head_that_does_not_come_is_not_waited_for(
+    tmp_path: Path, sent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web_server, "HEADER_S", 0.5)
+    async with served(tmp_path) as server, asyncio.timeout(LONGEST_S), connected(server) as client:
         client.writer.write(sent.encode())
         status, said = await client.answer()
         assert status == 408
@@ -79,12 +79,11 @@ async def test_a_head_that_does_not_come_is_not_waited_for(tmp_path: Path, sent:
         assert await client.ended()
 
 
-async def test_a_head_that_comes_byte_by_byte_gets_no_more_time(tmp_path: Path) -> None:
-    async with (
-        served(tmp_path, serve=ServeSettings(header_timeout_s=0.5)) as server,
-        asyncio.timeout(LONGEST_S),
-        connected(server) as client,
-    ):
+async def test_a_head_that_comes_byte_by_byte_gets_no_more_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web_server, "HEADER_S", 0.5)
+    async with served(tmp_path) as server, asyncio.timeout(LONGEST_S), connected(server) as client:
         client.writer.write(LIST.encode())  # the second one on a connection is no exception
         assert (await client.answer())[0] == 200
         dripping = asyncio.create_task(client.drip("GET /runs HTTP/1.1\r\nX-Long: " + "x" * 100_000))
@@ -93,12 +92,9 @@ async def test_a_head_that_comes_byte_by_byte_gets_no_more_time(tmp_path: Path) 
         dripping.cancel()
 
 
-async def test_the_body_of_a_refused_request_is_not_waited_for(tmp_path: Path) -> None:
-    async with (
-        served(tmp_path, serve=ServeSettings(header_timeout_s=0.5)) as server,
-        asyncio.timeout(LONGEST_S),
-        connected(server) as client,
-    ):
+async def test_the_body_of_a_refused_request_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_server, "HEADER_S", 0.5)
+    async with served(tmp_path) as server, asyncio.timeout(LONGEST_S), connected(server) as client:
         client.writer.write(PENDING.replace(TOKEN, "another-token-0123456").encode())
         assert (await client.answer())[0] == 401
         dripping = asyncio.create_task(client.drip("x" * 1000))
@@ -122,8 +118,9 @@ async def test_a_body_that_does_not_come_is_not_waited_for(tmp_path: Path) -> No
         assert await server.get("/runs") == {"runs": []}
 
 
-async def test_a_run_takes_longer_than_the_limits(tmp_path: Path) -> None:
-    limits = ServeSettings(header_timeout_s=2, body_timeout_s=2)
+async def test_a_run_takes_longer_than_the_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_server, "HEADER_S", 2)
+    limits = ServeSettings(body_timeout_s=2)
     async with served(tmp_path, serve=limits) as server, asyncio.timeout(LONGEST_S):
         run = await server.submit("PLAN gate")
         async with server.events(run) as events:
@@ -155,8 +152,11 @@ async def test_more_connections_than_allowed_are_refused(tmp_path: Path) -> None
             assert (await third.answer())[0] == 200
 
 
-async def test_connections_that_send_nothing_do_not_keep_the_owner_out(tmp_path: Path) -> None:
-    limits = ServeSettings(max_connections=20, header_timeout_s=600)
+async def test_connections_that_send_nothing_do_not_keep_the_owner_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web_server, "HEADER_S", 600)
+    limits = ServeSettings(max_connections=20)
     async with served(tmp_path, serve=limits) as server, AsyncExitStack() as stack, asyncio.timeout(LONGEST_S):
         strangers = [await stack.enter_async_context(connected(server)) for _ in range(60)]
         assert await server.get("/runs") == {"runs": []}
@@ -165,7 +165,7 @@ async def test_connections_that_send_nothing_do_not_keep_the_owner_out(tmp_path:
         assert body["error"].startswith("20 connections are open, which is the most; send the request at once")
 
 
-@pytest.mark.parametrize("line", ["max_connections = 0", "header_timeout_s = 0", "body_timeout_s = inf"])
+@pytest.mark.parametrize("line", ["max_connections = 0", "body_timeout_s = inf"])
 def test_limits_that_are_none_are_refused(tmp_path: Path, line: str) -> None:
     (tmp_path / "agentorchestra.toml").write_text(f"[serve]\n{line}\n")
     with pytest.raises(SettingsError, match=f"serve.{line.split()[0]}"):

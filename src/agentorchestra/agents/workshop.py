@@ -28,6 +28,7 @@ from agentorchestra.tea.registry.servers import TCPServer
 TOOL_PREFIX = "generated:"
 """Names of the run's state that hold the tools which were registered in it: version and hash of the source."""
 
+TRIAL_S = 10.0  # seconds that one trial may take
 TRIAL = "trial_"  # a tool is tried under another name than its own: trials are no uses of it
 
 _FIRST = "1.0.0"
@@ -48,9 +49,9 @@ class Workshop:
         """Make a registered tool from its text; `symbol` is the function's name, where it is another."""
         return self._foreign_tool(source, symbol or name, version=version).with_name(name, version)
 
-    def trial(self, source: str, name: str, seconds: float) -> Tool[..., Any]:
+    def trial(self, source: str, name: str) -> Tool[..., Any]:
         """Make the same under another name, with less time."""
-        return self._foreign_tool(source, name, trial_s=seconds).with_name(f"{TRIAL}{name}"[:64], "0.0.0")
+        return self._foreign_tool(source, name, trial_s=TRIAL_S).with_name(f"{TRIAL}{name}"[:64], "0.0.0")
 
     def _foreign_tool(self, source: str, symbol: str, **options: Any) -> Tool[..., Any]:
         limits = self.limits

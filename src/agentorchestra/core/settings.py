@@ -153,7 +153,6 @@ class ServeSettings(BaseModel, frozen=True, extra="forbid"):
 
     Attributes:
         max_connections: that are open at the same time, followed streams of events among them.
-        header_timeout_s: seconds until the head of a request has come, from the connection or from its first byte on.
         body_timeout_s: seconds until its body has come.
         max_runs: runs that are driven at the same time; None for eight for each core, 0 where workers drive them all
             (docs/cluster.md).
@@ -164,7 +163,6 @@ class ServeSettings(BaseModel, frozen=True, extra="forbid"):
     """
 
     max_connections: int = Field(default=200, ge=1)
-    header_timeout_s: float = Field(default=10.0, gt=0, allow_inf_nan=False)
     body_timeout_s: float = Field(default=60.0, gt=0, allow_inf_nan=False)
     max_runs: int | None = Field(default=None, ge=0)
     max_queued: int = Field(default=1000, ge=1)
@@ -240,7 +238,6 @@ class SandboxSettings(BaseModel, frozen=True, extra="forbid"):
         memory_mib: of all its processes together.
         processes: at the same time, threads included.
         files_mib: of its working folder and of temporary files; `folder` has the limits of a run's folder.
-        kept_mib: of the files that are kept as artifacts after one program.
     """
 
     backend: str = "auto"
@@ -252,7 +249,6 @@ class SandboxSettings(BaseModel, frozen=True, extra="forbid"):
     memory_mib: int = Field(default=2048, ge=64)
     processes: int = Field(default=256, ge=4)
     files_mib: int = Field(default=512, ge=1)
-    kept_mib: int = Field(default=64, ge=1)
 
 
 class GitHubSettings(BaseModel, frozen=True, extra="forbid"):
@@ -261,9 +257,6 @@ class GitHubSettings(BaseModel, frozen=True, extra="forbid"):
     base_url: str = "https://api.github.com"  # of the REST API; of GitHub Enterprise `https://HOST/api/v3`
     # the environment variable that holds the token; "" for none: then only what is public can be read
     token_env: str = "GITHUB_TOKEN"
-    timeout_s: float = Field(default=30.0, gt=0)  # of one request
-    # how long one action waits in all when the limit of requests is reached
-    max_wait_s: float = Field(default=60.0, ge=0)
 
 
 class FolderSettings(BaseModel, frozen=True, extra="forbid"):
@@ -327,8 +320,6 @@ class GitSettings(BaseModel, frozen=True, extra="forbid"):
     tokens: dict[str, str] = {}
     remotes: tuple[str, ...] = ()  # how the addresses begin that may be used; none for any that policy lets through
     local: tuple[str, ...] = ()  # bare repositories of this machine, or folders with such, that may be used as remotes
-    timeout_s: float = Field(default=60.0, gt=0)  # of one command in the sandbox, and of asking a remote what it has
-    transfer_timeout_s: float = Field(default=600.0, gt=0)  # of one fetch or push
     max_pack_mib: int = Field(default=256, ge=1)  # of what is fetched or pushed at once
 
 
@@ -342,17 +333,12 @@ class WebSettings(BaseModel, frozen=True, extra="forbid"):
     deny: tuple[str, ...] = ()
     user_agent: str = "agentorchestra"  # what the client calls itself
     timeout_s: float = Field(default=60.0, gt=0)  # seconds for one read, redirects included
-    idle_s: float = Field(default=15.0, gt=0)  # seconds without a byte after which an answer is given up
     max_mib: float = Field(default=20.0, gt=0)  # of one answer, unpacked
-    redirects: int = Field(default=10, ge=0)  # that are followed
-    per_host: int = Field(default=3, ge=1)  # requests that are under way at one host at the same time
-    retry_after_s: float = Field(default=5.0, ge=0)  # how long a host that asks to wait is waited for, once; 0 not to
     ca_file: str = ""  # certificates of authorities that are believed beside the system's
     robots: bool = True  # whether robots.txt is respected by `fetch`
     # what `fetch` makes of an HTML page: its main content as Markdown (`text`), with the pages of its site that it
     # links to (`crawler`), its source (`raw`), or the answer of a reading service (`service`)
     reader: Literal["text", "raw", "crawler", "service"] = "text"
-    crawl_pages: int = Field(default=8, ge=1, le=50)  # that the crawler reads for one address, the first one included
     service_url: str = ""  # the service's address, in which `{url}` stands for the page's
     service_key_env: str = ""  # the environment variable that holds its key; "" for a service without one
     cache_mib: float = Field(default=200.0, ge=0)  # of the pages that are kept in the workspace; 0 to keep none
@@ -374,13 +360,9 @@ class BrowserSettings(BaseModel, frozen=True, extra="forbid"):
             of a host are also the user and the password, in this order, where its server asks for them by HTTP.
         launch_s: seconds the browser may do nothing while it starts; a start has ten times as many at most.
         load_s: seconds a page has to load.
-        call_s: seconds any other call on a page has. What takes longer is stopped, closed or killed, in this order.
-        looks_at_once: snapshots and pictures of pages taken at the same time, over all runs; waiting costs no time.
-        tabs: that a run may have open at the same time; pages that open more of them are closed.
         screenshots: whether an agent sees a picture of its page beside its text; `auto` if its model takes pictures.
         record: whether agents that work in the browser leave a moving picture, a log and a report of what they did.
         download_mib: of one download.
-        download_s: seconds it may take.
         rounds: of steps that the agent `browser_use` has for one task, knowing what the last came to. 5 in both papers.
     """
 
@@ -395,13 +377,9 @@ class BrowserSettings(BaseModel, frozen=True, extra="forbid"):
     logins: dict[str, tuple[str, ...]] = {}
     launch_s: float = Field(default=30.0, gt=0)
     load_s: float = Field(default=30.0, gt=0)
-    call_s: float = Field(default=10.0, gt=0)
-    looks_at_once: int = Field(default=3, ge=1)
-    tabs: int = Field(default=20, ge=1)
     screenshots: Literal["auto", "always", "never"] = "auto"
     record: bool = True
     download_mib: float = Field(default=100.0, gt=0)
-    download_s: float = Field(default=120.0, gt=0)
     rounds: int = Field(default=1, ge=1, le=20)
 
 
@@ -487,19 +465,12 @@ class ResearchSettings(BaseModel, frozen=True, extra="forbid"):
     rounds: int = Field(default=3, ge=1, le=20)  # of searching, reading and judging; 3 in both papers
     # how far follow-ups lead from a query of the plan, that one counted; each branch has its own. 2 in 001.
     depth: int = Field(default=3, ge=1, le=5)
-    queries: int = Field(default=3, ge=1, le=10)  # of the plan, searched in the first round
-    reflect: bool = False  # whether queries are judged and changed before they are searched, one request a round
-    variants: int = Field(default=1, ge=0, le=5)  # of each query that are searched as well, in other words
     follow_ups: int = Field(default=3, ge=1, le=10)  # that are asked for after a round; 3 in 001
     branches: int = Field(default=2, ge=1, le=10)  # of these that are searched; 2 in 001
-    # `pages_per_round`, `pages`: that are read, in one round and in all
-    pages_per_round: int = Field(default=5, ge=1, le=20)
-    pages: int = Field(default=15, ge=1, le=200)
-    parts: int = Field(default=2, ge=1, le=10)  # of a long page that are read, the first one included
+    pages: int = Field(default=15, ge=1, le=200)  # that are read in all
     # `insights_per_page`, `insights`: that are taken out of a page, and kept of all; 3 and 20 in 001
     insights_per_page: int = Field(default=3, ge=1, le=10)
     insights: int = Field(default=20, ge=1, le=200)
-    calculations: int = Field(default=2, ge=0, le=10)  # over the findings, after each round
     # after which nothing is begun any more but the report; 0 for no limit, 60 in 001
     seconds: float = Field(default=0.0, ge=0)
     # of the researcher's questions, after which it is the same; 0 for no limit but the budget
@@ -513,15 +484,6 @@ class AnalysisSettings(BaseModel, frozen=True, extra="forbid"):
     # that analyse without the others' results, by profile or `provider:model`; the role `summariser` makes one answer
     # of theirs. None for the model of the role `analyzer` alone.
     models: tuple[str, ...] = ()
-    sources: int = Field(default=8, ge=0, le=50)  # addresses of the task that are read before the first round
-    chunk_chars: int = Field(default=12_000, ge=500, le=400_000)  # characters of a text that are asked about at once
-    # of one source that are asked about; of more, those with the words of the question
-    chunks: int = Field(default=24, ge=1, le=500)
-    # chunks that are asked at the same time; the next ones only if none of these answers
-    at_once: int = Field(default=4, ge=1, le=32)
-    findings: int = Field(default=5, ge=1, le=50)  # that are taken out of a chunk
-    # pictures and recordings of one archive that are looked at, tables and texts of it that are shown
-    members: int = Field(default=10, ge=1, le=200)
 
 
 Keep = Literal["run", "ask", "workspace"]
@@ -534,18 +496,12 @@ class GeneratorSettings(BaseModel, frozen=True, extra="forbid"):
     Attributes:
         keep: where a tool stays when it has passed its trials; `ask` means `run` where nobody answers at a terminal.
         attempts: at writing the code of one tool; 10 steps in 000.
-        examples: of what the tool is to give, written before its code; more are tried too.
-        candidates: tools that are there already and are tried in its place.
-        trial_s: seconds that one trial may take.
         libraries: modules besides pure standard ones that its code may import; `sandbox.libraries` must have them.
         tools: that code which an agent or another machine wrote may call, where whoever calls it may call them too.
     """
 
     keep: Keep = "ask"
     attempts: int = Field(default=5, ge=1, le=50)
-    examples: int = Field(default=2, ge=1, le=10)
-    candidates: int = Field(default=3, ge=0, le=20)
-    trial_s: float = Field(default=10.0, gt=0, le=600)
     libraries: tuple[str, ...] = ("numpy", "pandas", "openpyxl", "matplotlib", "pypdf", "PIL", "scipy")
     tools: tuple[str, ...] = ("fetch", "search")
 
@@ -555,7 +511,6 @@ class DebateSettings(BaseModel, frozen=True, extra="forbid"):
 
     rounds: int = Field(default=2, ge=1, le=10)  # of arguments and rebuttals after the opening statements, at most
     experts: int = Field(default=3, ge=2, le=8)  # that are invited, at most, where nobody names them
-    arguments: int = Field(default=3, ge=1, le=10)  # that an expert brings in one turn, at most
 
 
 PLACEHOLDERS = ("task", "model", "base_url", "folder")
@@ -594,7 +549,6 @@ class CoralSettings(BaseModel, frozen=True, extra="forbid"):
 
     # in which the run is driven, after which the best answer must be submitted; 30 in 003
     minutes: float = Field(default=30.0, gt=0)
-    steps: int = Field(default=60, ge=2, le=1000)  # decisions of the orchestrator, at least
     turn_steps: int = Field(default=20, ge=1, le=200)  # decisions of an agent for one message that it answers
     # who may write to whom: all through the orchestrator (`star`, as in 003), or all to all (`mesh`)
     topology: Literal["star", "mesh"] = "star"
@@ -634,8 +588,6 @@ class OwlSettings(BaseModel, frozen=True, extra="forbid"):
 
     # times that the whole task is decomposed again after a subtask failed; 3 in 003
     replans: int = Field(default=3, ge=0, le=20)
-    subtasks: int = Field(default=8, ge=1, le=50)  # of one plan, at most
-    worker_steps: int = Field(default=20, ge=1, le=200)  # decisions of a worker for one subtask
 
 
 class AOrchestraSettings(BaseModel, frozen=True, extra="forbid"):
@@ -755,7 +707,6 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
         without_tools: packaged tools that no agent of a run has (ablations, such as 004, table 2).
         in_view_chars: characters of all files' text up to which it stands in the first prompt; 0 for none. The deep
             analyzer is shown the text of pages that its task names up to as many.
-        in_view_pictures: pictures at most that go along with it, to a model that may see.
         reasoning, finish, action: see Reasoning, Finish, Action.
         memory: of runs' top agents: `none`, `window`, `summary`, `insights`, `workflow`, or the user's own.
         on_ask, on_uncertain: see OnAsk, OnUncertain.
@@ -792,7 +743,6 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
     first_tools: FirstTools = "fitting"
     without_tools: tuple[str, ...] = ()
     in_view_chars: int = Field(default=8_000, ge=0)
-    in_view_pictures: int = Field(default=4, ge=0)
     reasoning: Reasoning = "native"
     finish: Finish = "text"
     action: Action = "tools"

@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Generic, Literal, TypedDict, cast, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 from pydantic_core import to_jsonable_python
 from typing_extensions import TypeVar
 
@@ -477,6 +477,13 @@ class RunManifest(ManifestHead, frozen=True):
     part_of: PartOf | None = None  # what it is a part of (docs/cluster.md); None for a run of its own
     project: Project | None = None  # the folder of the user's that it works on a copy of; None for none
     tests: str = ""  # the command that tests its work; "" for none
+
+    @field_validator("society", mode="before")
+    @classmethod
+    def _without_former_settings(cls, value: Any) -> Any:
+        """Leave out what a society could set when the run was recorded, and cannot now."""
+        known = SocietySettings.model_fields
+        return {name: value[name] for name in value if name in known} if isinstance(value, dict) else value
 
     @property
     def earlier_words(self) -> tuple[str, ...]:

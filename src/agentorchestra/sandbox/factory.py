@@ -112,5 +112,4 @@ def limits_for(settings: SandboxSettings) -> SandboxLimits:
         memory_bytes=settings.memory_mib * MIB,
         processes=settings.processes,
         work_bytes=settings.files_mib * MIB,
-        kept_bytes=settings.kept_mib * MIB,
     )

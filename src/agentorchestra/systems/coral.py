@@ -37,6 +37,7 @@ from agentorchestra.tools.done import done_tool, submit_answer
 NAME = "coral"
 MAIN = "main"
 MOST_RESULTS = 20
+LEAST_STEPS = 60  # decisions of the orchestrator; a larger `max_steps` of the run counts
 NO_SUBMISSION = "no answer was submitted; this is the last reply of an agent"
 OPENS = f"{Send.description} It opens the thread, with those it mentions, if there is none of that name."
 WARNING = 0.8  # part of its time after which the orchestrator is warned
@@ -106,7 +107,7 @@ class Coral(Limited[SocietySettings]):
         own, prompt = _leading(spec, delegates.get(limits.leader))
         try:
             result = await run_agent(
-                own.model_copy(update={"max_steps": max(spec.max_steps, limits.steps)}),
+                own.model_copy(update={"max_steps": max(spec.max_steps, LEAST_STEPS)}),
                 ctx,
                 kit,
                 prompt=prompt,

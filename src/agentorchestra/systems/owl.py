@@ -30,6 +30,8 @@ NAME = "owl"
 MAIN, WORKER = "main", "worker"
 """The roles whose models can be chosen: of planner, coordinator and answerer, and of the workers (003, sec. 4.1)."""
 
+MOST_SUBTASKS = 8  # of one plan
+WORKER_STEPS = 20  # decisions of a worker for one subtask
 EXECUTOR = "react"  # the system that drives a worker for one subtask
 
 PLAN = form(["subtasks"], subtasks=TEXTS)
@@ -95,7 +97,7 @@ class _Workforce:
         values = {
             "task": self.spec.instruction,
             "workers": self._worker_list,
-            "most": self.limits.subtasks,
+            "most": MOST_SUBTASKS,
             "output_schema": self._schema,
             "again": bool(self.done),
         }
@@ -105,7 +107,7 @@ class _Workforce:
         reply = await self.questioner.one(Inquiry("owl_plan", PLAN, values, content, decides=True))
         self.limited = self.questioner.limited
         subtasks = (str(subtask).strip() for subtask in (reply or {}).get("subtasks", ()))
-        return [subtask for subtask in subtasks if subtask][: self.limits.subtasks]
+        return [subtask for subtask in subtasks if subtask][:MOST_SUBTASKS]
 
     async def _carry_out(self, subtasks: Sequence[str]) -> bool:
         """Have the subtasks done, one after the other; return False at the first one that failed."""
@@ -140,7 +142,7 @@ class _Workforce:
             context=tuple(before),
             tools=delegate.tools,
             system=EXECUTOR,
-            max_steps=self.limits.worker_steps,
+            max_steps=WORKER_STEPS,
             on_demand=True,
         )
         outcome = await self.ctx.perform(agent_effect(spec, self.ctx))

@@ -157,7 +157,7 @@ class _Reflecting:
         if not cases:
             return ""
         try:
-            patch = shop.trial(with_source(variable, text), _function(text), shop.limits.trial_s)
+            patch = shop.trial(with_source(variable, text), _function(text))
         except SourceError as exc:
             return str(exc)
         trials = await try_cases(self.ctx, patch, cases, {}, twice=False)

@@ -19,6 +19,7 @@ from agentorchestra.core.errors import SettingsError
 from agentorchestra.core.settings import ServeSettings
 from agentorchestra.web.app import WebApp
 
+HEADER_S = 10.0  # until the head of a request has come, from the connection or from its first byte on
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _GRACE_S = 10  # time for requests under way to end when the server stops; streams of events end at once
 
@@ -104,7 +105,7 @@ class _Limited(H11Protocol):
             self._since = self.loop.time()
             self._unwatch()
         elif self._head is None:
-            self._head = self.loop.call_later(self._limits().header_timeout_s, self._too_slow)
+            self._head = self.loop.call_later(HEADER_S, self._too_slow)
 
     def _answers(self) -> bool:
         cycle = cast(RequestResponseCycle | None, self.cycle)  # None before the first request
@@ -116,9 +117,8 @@ class _Limited(H11Protocol):
             self._head = None
 
     def _too_slow(self) -> None:
-        seconds = self._limits().header_timeout_s
-        sentence = f"the head of the request was not there after {seconds:g} s; send it faster"
-        self._give_up(HTTPStatus.REQUEST_TIMEOUT, f"{sentence}, or set serve.header_timeout_s")
+        sentence = f"the head of the request was not there after {HEADER_S:g} s; send it faster"
+        self._give_up(HTTPStatus.REQUEST_TIMEOUT, sentence)
 
     def _give_up(self, status: HTTPStatus, sentence: str) -> None:
         self._unwatch()

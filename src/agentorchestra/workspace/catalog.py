@@ -132,7 +132,7 @@ class Catalog:
         from agentorchestra.tea.memory.base import check_memories
         from agentorchestra.tea.memory.systems import builtin_memories
 
-        analyze_file = analyze_file_tool(settings.analysis)
+        analyze_file = analyze_file_tool()
         self.builtin = frozenset({*builtin, analyze_file.name})
         self.tools: dict[str, Any] = {**builtin, analyze_file.name: analyze_file}
         if settings.transcription_model:

@@ -80,13 +80,13 @@ DEFAULT_COST_USD = 1.0
 _KINDS = ("tool", "environment", "agent", "prompt")
 """The kinds of components that a manifest pins by name."""
 
+IN_VIEW_PICTURES = 4  # of a task that go along in the first message, at most, to a model that may see
 _MANIFEST_SETTINGS = (
     "embedding_model",
     "transcription_model",
     "prompt_tool_chars",
     "first_tools",
     "in_view_chars",
-    "in_view_pictures",
     "reasoning",
     "preset",
 )
@@ -337,6 +337,7 @@ class RunCreator:
             "shorten": settings.team.shorten,
             "sandbox": self._catalog.sandbox,
             "keep_tools": settings.generator.keep,
+            "in_view_pictures": IN_VIEW_PICTURES,
             "app": host.app,
             "app_folder": host.app_folder,
             "distribution": distribution(),

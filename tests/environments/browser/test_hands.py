@@ -18,6 +18,7 @@ from tests.support.again import real
 from agentorchestra import Workspace
 from agentorchestra.core.content import text_of
 from agentorchestra.core.settings import BrowserSettings, Settings
+from agentorchestra.environments.browser import limits
 from agentorchestra.environments.browser.actions import base
 from agentorchestra.trust.policy import AllowAll
 
@@ -249,7 +250,7 @@ async def test_a_window_for_a_file_is_not_waited_for(site: Site) -> None:
     began = asyncio.get_running_loop().time()
     assert "download: downloads/data" in await site.click("To a file")
     assert "not there yet" not in site.said
-    assert asyncio.get_running_loop().time() - began < BrowserSettings().call_s
+    assert asyncio.get_running_loop().time() - began < limits.CALL_S
     assert 'link "By a link"' in await site.state()
 
 

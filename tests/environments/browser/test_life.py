@@ -20,6 +20,7 @@ from agentorchestra.core.content import TextBlock
 from agentorchestra.core.errors import MissingExtraError, ToolError
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.settings import BrowserSettings
+from agentorchestra.environments.browser import limits
 from agentorchestra.environments.browser.actions.base import has_ended
 from agentorchestra.environments.browser.environment import Browser
 from agentorchestra.environments.browser.session import chromium
@@ -145,10 +146,13 @@ async def test_a_rival_world_begins_with_the_logins_and_has_its_own(
 
 @pytest.mark.long
 @on_one_loop
-async def test_of_too_many_tabs_the_oldest_goes_those_of_ended_agents_first(browser: Hand, tmp_path: Path) -> None:
+async def test_of_too_many_tabs_the_oldest_goes_those_of_ended_agents_first(
+    browser: Hand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "MOST_TABS", 2)
     ground = FolderGround(tmp_path / "world", ground_of(browser)._ctx, keep=False)
     await ground.open()
-    session = BrowserSession(BrowserSettings(tabs=2), ground, {}, browser.made[-1].web)
+    session = BrowserSession(BrowserSettings(), ground, {}, browser.made[-1].web)
     try:
         first, second = await session.tab("/1.a"), await session.tab("/2.b")
         await session.tab("/1.a")
@@ -321,12 +325,12 @@ async def test_the_state_says_why_there_is_no_browser(tmp_path: Path) -> None:
 
 @on_one_loop
 async def test_settings_hold_while_the_browser_is_used(browser: Hand) -> None:
-    other = BrowserSettings(looks_at_once=1)
+    other = BrowserSettings(width=640)
     assert chromium.shared_browser(other) is browser.session.shared
 
 
 async def test_settings_of_a_browser_that_nobody_uses_do_not_hold() -> None:
-    first, other = BrowserSettings(), BrowserSettings(looks_at_once=1)
+    first, other = BrowserSettings(), BrowserSettings(width=640)
     unused = chromium.shared_browser(first)
     assert chromium.shared_browser(first) is unused
     assert chromium.shared_browser(other).settings is other

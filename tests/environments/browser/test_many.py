@@ -101,7 +101,7 @@ async def answers(ws: Workspace, host: str, runs: int) -> list[str | None]:
 
 
 def workspace(folder: Path, host: str) -> Workspace:
-    web_settings, browser = WebSettings(private=(host,)), BrowserSettings(looks_at_once=2)
+    web_settings, browser = WebSettings(private=(host,)), BrowserSettings()
     return Workspace(
         folder, settings=Settings(prompt_tool_chars=0, web=web_settings, browser=browser), policy=AllowAll()
     )

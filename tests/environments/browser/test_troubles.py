@@ -17,6 +17,7 @@ from tests.environments.browser.troubles import Hand, Troubles, hand, settings, 
 from tests.support.again import real
 
 from agentorchestra.core.content import text_of
+from agentorchestra.environments.browser import limits
 from agentorchestra.environments.browser.session.chromium import MOST_DRIVER
 
 pytestmark = pytest.mark.long
@@ -37,8 +38,10 @@ async def site() -> AsyncIterator[Troubles]:
 
 @pytest.fixture
 @real
-async def browser(site: Troubles, tmp_path: Path) -> AsyncIterator[Hand]:
-    given = settings(site.host, call_s=CALL_S, load_s=LOAD_S, tabs=TABS, download_s=3, download_mib=1)
+async def browser(site: Troubles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Hand]:
+    for name, value in {"CALL_S": CALL_S, "MOST_TABS": TABS, "DOWNLOAD_S": 3}.items():
+        monkeypatch.setattr(limits, name, value)
+    given = settings(site.host, load_s=LOAD_S, download_mib=1)
     async with hand(tmp_path, given) as browser:
         yield browser
 
@@ -202,7 +205,7 @@ async def test_waiting_for_a_turn_to_look_counts_towards_no_time(browser: Hand, 
     await browser.do("go_to_url", url=f"{site.address}/")
     shared = browser.session.shared
     async with AsyncExitStack() as turns:
-        for _ in range(browser.session.settings.looks_at_once):
+        for _ in range(limits.LOOKS):
             await turns.enter_async_context(shared.look())
         looking = asyncio.ensure_future(browser.see())
         await asyncio.sleep(3 * CALL_S)  # longer than a look may take
@@ -217,7 +220,6 @@ async def test_popups_are_tabs_and_not_without_end(browser: Hand, site: Troubles
     assert "tab 2 is at" in said and "/popup" in said
     said = await browser.click("Close me")
     assert "tab 1 is at" in said + await browser.see()
-    browser.session.settings = settings(tabs=3).browser
     await browser.do("go_to_url", url=f"{site.address}/many")
     said = await browser.click("Open")
     assert len(browser.session.tabs) == TABS

@@ -20,7 +20,7 @@ from agentorchestra.core.protocols import Environment
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.log.store import MemoryStore
 from agentorchestra.runtime.context import BranchContext
-from agentorchestra.tea.calling.actions import action_effect
+from agentorchestra.tea.calling.actions import action_effect, action_tags
 from agentorchestra.tea.transformations.base import instance
 from agentorchestra.tea.transformations.t2e import Rule
 from agentorchestra.workspace import Workspace
@@ -358,10 +358,40 @@ def test_actions_that_cannot_be_say_what_to_change() -> None:
         @action
         def tags(self: Any) -> None: ...
 
-    with pytest.raises(ToolDefinitionError, match="action 'go' has the unknown tag 'fly'; the tags: read, write"):
+    allowed = "the effects: read, write, network, execute, spend, send, composite "
+    for wrong in ("fly", "pure"):
+        with pytest.raises(ToolDefinitionError, match=f"action 'go' has the unknown effect '{wrong}'; {allowed}"):
+            action(effect=["write", wrong])(go)  # type: ignore[list-item]
+    with pytest.raises(ToolDefinitionError, match="'go' cannot be composite and read, send: a comp"):
+        action(effect=("composite", "send", "read"))(go)
 
-        @action(tags=["fly"])  # type: ignore[list-item]
-        def go(self: Any) -> None: ...
+
+def go(self: Any) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("effect", "mutates", "tags", "composes"),
+    [
+        (None, True, {"write"}, False),
+        ((), True, {"write"}, False),
+        ("write", True, {"write"}, False),
+        ("read", False, {"read"}, False),
+        (("read", "network"), False, {"read", "network"}, False),
+        ("network", True, {"write", "network"}, False),
+        (("write", "read", "network"), True, {"write", "read", "network"}, False),
+        (("read", "send"), True, {"write", "read", "send"}, False),
+        ({"execute"}, True, {"write", "execute"}, False),
+        ("composite", False, {"read"}, True),
+    ],
+)
+def test_what_an_action_touches_says_whether_it_changes_the_environment(
+    effect: Any, mutates: bool, tags: set[str], composes: bool
+) -> None:
+    class Place(ActionEnvironment):
+        move = action(effect=effect)(go)
+
+    place = Place()
+    assert (place.mutates("go"), action_tags(place, "go"), place.composes("go")) == (mutates, frozenset(tags), composes)
 
 
 async def test_agents_at_the_same_time_share_an_environment_and_a_replay_finds_it_as_it_was(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ class Lamp(ActionEnvironment):
         self.is_on = not self.is_on
         return self.is_on
 
-    @action(mutates=False, before=[Condition("it is on", lambda self, given: self.is_on)])
+    @action(effect="read", before=[Condition("it is on", lambda self, given: self.is_on)])
     def read(self, page: int) -> str:
         """Read by its light."""
         return f"page {page}"

@@ -27,6 +27,7 @@ from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.tools.files.places import parse_place
 from agentorchestra.tools.registry import builtin_tools
+from agentorchestra.tools.web import http, reader
 from agentorchestra.tools.web.page_cache import KeptPages
 from agentorchestra.tools.web.pages import Page
 from agentorchestra.tools.web.reader import WebPageReader
@@ -43,7 +44,7 @@ async def site() -> AsyncIterator[Site]:
 
 
 def web_of(site: Site, **more: Any) -> WebSettings:
-    return WebSettings.model_validate({"private": [f"127.0.0.1:{site.port}"], "max_mib": 2, "idle_s": 2, **more})
+    return WebSettings.model_validate({"private": [f"127.0.0.1:{site.port}"], "max_mib": 2, **more})
 
 
 def workspace(folder: Path, model: ScriptedModel, settings: WebSettings, **options: Any) -> Workspace[Any]:
@@ -173,11 +174,14 @@ MORE = tuple(f"/trap/{name}" for name in ("charset", "instructions", "truncated"
 TOO_LARGE = ("/trap/endless", "/trap/big")
 
 
-async def test_traps_become_observations_and_the_run_goes_on(site: Site, tmp_path: Path) -> None:
+async def test_traps_become_observations_and_the_run_goes_on(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "IDLE_S", 0.5)
     traps = {
         "/trap/bomb": "is empty",
         "/trap/binary": "holds binary data",
-        "/trap/silent": "fell silent for 2 s",
+        "/trap/silent": "fell silent for 0.5 s",
         "/trap/loop/0": "redirects in a circle",
         "/trap/redirect?to=http://169.254.169.254/latest": "is not on the public network (link-local",
         "/trap/redirect?to=http://127.0.0.1:1/": "is not on the public network (loopback",
@@ -319,7 +323,10 @@ async def test_a_reading_service_is_given_the_address_and_its_key(site: Site, tm
 
 
 @pytest.mark.long
-async def test_a_crawler_reads_what_the_page_links_to_on_its_site(site: Site, tmp_path: Path) -> None:
+async def test_a_crawler_reads_what_the_page_links_to_on_its_site(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "CRAWLED_PAGES", 2)
     tower = f"{site.address}/places/lighthouse"
 
     async def work(ctx: RunContext[Any]) -> None:
@@ -330,7 +337,7 @@ async def test_a_crawler_reads_what_the_page_links_to_on_its_site(site: Site, tm
         cited: dict[str, JsonValue] = {"source": sources[-1], "place": place, "quote": text.split("\n")[0]}
         assert (await ctx.call_tool("check_quotes", quotes=[cited])).value == [True]
 
-    await in_run(tmp_path / "ws", web_of(site, reader="crawler", crawl_pages=2), work, f"read {tower}")
+    await in_run(tmp_path / "ws", web_of(site, reader="crawler"), work, f"read {tower}")
     # Two pages and no more: not the navigation, not the third page, not what the second one links to.
     assert [one.path for one in site.requests] == ["/robots.txt", "/places/lighthouse", "/news/2019/automation"]
 

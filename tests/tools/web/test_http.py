@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from agentorchestra.core.errors import AgentOrchestraError, SettingsError, ToolError, WebError
 from agentorchestra.core.settings import WebSettings
+from agentorchestra.tools.web import http
 from agentorchestra.tools.web.addresses import parse_address
 from agentorchestra.tools.web.bodies import ResponseBody
 from agentorchestra.tools.web.http import Answer, WebClient, refresh_of
@@ -70,9 +71,12 @@ def client_of(*addresses: str, **settings: object) -> WebClient:
         ("/silent", "timeout", "fell silent for 0.2 s"),
     ],
 )
-async def test_a_hostile_server_costs_little_and_ends_in_a_sentence(path: str, kind: str, said: str) -> None:
+async def test_a_hostile_server_costs_little_and_ends_in_a_sentence(
+    path: str, kind: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "IDLE_S", 0.2 if path == "/silent" else 30)
     async with listening() as traps:
-        client = client_of(traps.address, max_mib=1, idle_s=0.2 if path == "/silent" else 30)
+        client = client_of(traps.address, max_mib=1)
         with pytest.raises(WebError) as caught:
             await client.get(f"{traps.address}{path}")
         assert caught.value.kind == kind, caught.value
@@ -256,7 +260,7 @@ async def test_keys_and_what_was_posted_stay_with_their_origin(monkeypatch: pyte
             await client.get(f"{one}/0")
 
 
-async def test_a_site_is_asked_by_few_at_once_and_waited_for_when_it_asks() -> None:
+async def test_a_site_is_asked_by_few_at_once_and_waited_for_when_it_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     now, most = 0, 0
     answers = ["1", "0"]
 
@@ -273,7 +277,8 @@ async def test_a_site_is_asked_by_few_at_once_and_waited_for_when_it_asks() -> N
         return web.Response(text="ok")
 
     async with serving(busy) as address:
-        client = client_of(address, per_host=2)
+        monkeypatch.setattr(http, "PER_HOST", 2)
+        client = client_of(address)
         await asyncio.gather(*(client.get(f"{address}/{n}") for n in range(8)))
         assert most == 2
         answers[:] = ["0"]

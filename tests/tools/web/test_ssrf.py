@@ -147,7 +147,7 @@ async def test_a_name_server_that_changes_its_mind_gains_nothing() -> None:
         "mine.test": [["127.0.0.1"], ["127.0.0.2"]],
     }
     async with name_server(zone) as names, listening() as mine, listening("127.0.0.2", mine.port) as victim:
-        settings = WebSettings(private=(f"mine.test:{mine.port}",), idle_s=1, timeout_s=30)
+        settings = WebSettings(private=(f"mine.test:{mine.port}",), timeout_s=30)
         client = WebClient(settings, resolver=names_from(names.port))
         for name in ("inside", "both", "mapped", "translated", "alias", "metadata"):
             error = await _refusal(client, f"http://{name}.test:{mine.port}/")

@@ -37,6 +37,7 @@ NAME, REASONING = "deep_analyzer", "reasoning"
 DESCRIBE, CHECK, FETCH, READ, PYTHON = "describe_files", "check_quotes", "fetch", "read_file", "python"
 BEHIND = (DESCRIBE, VIEW, CHECK, REPORT)  # what the workflow uses itself, and the model is not offered
 BEGINNING = 20  # lines of a text that tell what kind it is
+MOST_SOURCES = 8  # addresses of the task that are read before the first round
 MOST_TRIED = 12_000  # characters of what was tried that are told, the latest
 
 _FILE_NAME = re.compile(r"(?<![\w@.])[\w./-]*[\w-]\.[A-Za-z][A-Za-z0-9]{1,4}\b")
@@ -173,7 +174,7 @@ class Rounds:
         if not urls or FETCH not in self.spec.tools:
             return []
         self.remote = True
-        selection = urls[: self.limits.sources]
+        selection = urls[:MOST_SOURCES]
         outcomes = await call_tools(self.ctx, [(FETCH, {"url": url}) for url in selection])
         blocks: list[Block] = []
         left = min(self.ctx.manifest.in_view_chars, PAGE_CHARS)  # what one reading gives is the whole of these

@@ -27,7 +27,6 @@ from agentorchestra.agents.forms import (
 )
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock
 from agentorchestra.core.errors import OutputError, ToolError
-from agentorchestra.core.settings import AnalysisSettings
 from agentorchestra.tea.calling.structured_output import read_output
 from agentorchestra.tools.files.places import pages_named
 from agentorchestra.tools.files.quotes import alike
@@ -51,6 +50,11 @@ GIVEN_CHARS = 400_000
 """Characters of tables and texts that a program is given as values; of more it reads the file itself."""
 
 SOUND_S = 1_200.0  # seconds of a recording that are heard at once (tools/files/formats/media.py)
+CHUNK_CHARS = 12_000  # characters of a text that are asked about at once
+MOST_CHUNKS = 24  # of one source that are asked about; of more, those with the words of the question
+BATCH = 4  # chunks that are asked at the same time; the next ones only if none of these answers
+MOST_FINDINGS = 5  # that are taken out of a chunk
+MOST_MEMBERS = 10  # pictures and recordings of one archive that are looked at, tables and texts of it that are shown
 CLIPS = 4  # parts in which a video is looked at more closely
 FAILED = 2  # parts of a picture, a recording, a PDF that nobody could look at, after which the others are left
 
@@ -87,7 +91,6 @@ class Analysis:
     ctx: Any  # of the composite that asks
     question: str
     hints: str  # what is known already and helps
-    limits: AnalysisSettings
     inside: bool = False  # it lies in a source whose words were read already, its own with them
     findings: list[SourceFinding] = field(default_factory=list)
     steps: list[str] = field(default_factory=list)  # what was done, for whoever asks what else could be
@@ -127,7 +130,7 @@ class Analysis:
 
     async def read(self, name: str, read_as: str = "") -> SourceContent:
         """Return what a source holds; raise a ToolError that names it where it cannot be read."""
-        outcome = await self.ctx.call_tool(read_source.name, name=name, chars=self.limits.chunk_chars, read_as=read_as)
+        outcome = await self.ctx.call_tool(read_source.name, name=name, chars=CHUNK_CHARS, read_as=read_as)
         if not outcome.ok or not outcome.artifacts:
             raise ToolError(outcome.error or f"{name} cannot be read")
         return SourceContent.from_json(await self.ctx.read_artifact(outcome.artifacts[0]))
@@ -150,8 +153,8 @@ class Analysis:
                 f"of {source} {len(selection)} of {len(chunks)} parts were read, those with the words of the question: "
                 "ask with other words, or about one of its parts"
             )
-        for start in range(0, len(selection), self.limits.at_once):
-            batch = selection[start : start + self.limits.at_once]
+        for start in range(0, len(selection), BATCH):
+            batch = selection[start : start + BATCH]
             hints = self._hints()
             values = {"question": self.question, "whole": all_ and len(chunks) == 1}
             questions = [
@@ -169,17 +172,17 @@ class Analysis:
         return False
 
     def _selection(self, chunks: Sequence[Sequence[Excerpt]]) -> list[Sequence[Excerpt]]:
-        if len(chunks) <= self.limits.chunks:
+        if len(chunks) <= MOST_CHUNKS:
             return [*chunks]
         words = set(re.findall(r"\w{3,}", f"{self.question} {self.hints}".casefold()))
         counts = [sum(word in text for word in words) for text in (_text(chunk).casefold() for chunk in chunks)]
-        best = sorted(range(len(chunks)), key=lambda index: (-counts[index], index))[: self.limits.chunks]
+        best = sorted(range(len(chunks)), key=lambda index: (-counts[index], index))[:MOST_CHUNKS]
         return [chunks[index] for index in sorted(best)]
 
     def _take(self, reply: dict[str, Any], chunk: Sequence[Excerpt]) -> None:
         """Take the findings whose words stand where they are said to."""
         findings: list[SourceFinding] = []
-        for finding in reply["findings"][: self.limits.findings]:
+        for finding in reply["findings"][:MOST_FINDINGS]:
             quote, number = str(finding["quote"]), int(finding["piece"])
             by_number = [chunk[number - 1]] if 0 < number <= len(chunk) else []
             piece = next((candidate for candidate in (*by_number, *chunk) if alike(quote, candidate.text)), None)
@@ -199,8 +202,8 @@ class Analysis:
     async def _parts(self, content: SourceContent) -> None:
         if await self._texts(content):
             return
-        for name in content.media[: self.limits.members]:
-            inner = Analysis(self.ctx, self.question, self._known_text(), self.limits, inside=True)
+        for name in content.media[:MOST_MEMBERS]:
+            inner = Analysis(self.ctx, self.question, self._known_text(), inside=True)
             try:
                 await inner.gather(name)
             except ToolError as error:
@@ -217,8 +220,8 @@ class Analysis:
             if inner.answer:
                 self.answer = inner.answer
                 return
-        if len(content.media) > self.limits.members:
-            self.notes.append(f"{len(content.media) - self.limits.members} pictures and recordings were not looked at")
+        if len(content.media) > MOST_MEMBERS:
+            self.notes.append(f"{len(content.media) - MOST_MEMBERS} pictures and recordings were not looked at")
 
     async def _texts(self, content: SourceContent) -> bool:
         """Ask its words, then a program over its tables, then their rows."""
@@ -285,7 +288,7 @@ class Analysis:
             for name, rows in content.tables.items()
         ]
         heads += [Excerpt(f"text {name!r}", text[:2_000]) for name, text in texts.items()]
-        return self._blocks(heads[: self.limits.members], content.name)
+        return self._blocks(heads[:MOST_MEMBERS], content.name)
 
     # -- PDF ---------------------------------------------------------------------------------------------------------
 
@@ -322,7 +325,7 @@ class Analysis:
             if not pages:
                 raise ToolError("; ".join([f"{content.name} cannot be read", *content.notes]))
         step = MOST_PAGES // 2
-        most = step * self.limits.chunks
+        most = step * MOST_CHUNKS
         if len(pages) > most:
             self.notes.append(
                 f"of {len(pages)} pages of {content.name} that are pictures the first {most} were looked at: ask about "
@@ -351,7 +354,7 @@ class Analysis:
             await self._looks(name, [("", {})])
             return
         starts = [step * number for number in range(max(1, math.ceil(seconds / step - 1e-6)))]
-        selection = starts[: self.limits.chunks]
+        selection = starts[:MOST_CHUNKS]
         if len(selection) < len(starts):
             self.notes.append(
                 f"{name} was gone through up to second {selection[-1] + step:g} of {seconds:g}: ask for the rest"

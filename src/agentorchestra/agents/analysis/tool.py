@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentorchestra.agents.analysis.strategies import Analysis
+from agentorchestra.agents.analysis.strategies import MOST_FINDINGS, Analysis
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.core.settings import AnalysisSettings
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.tool import Tool, tool
 from agentorchestra.tea.transformations.base import Carried
@@ -17,9 +16,7 @@ from agentorchestra.tools.source_reader import read_source
 NAME = "analyze_file"
 
 
-def analyze_file_tool(limits: AnalysisSettings | None = None) -> Tool[..., Any]:
-    bounds = limits or AnalysisSettings()
-
+def analyze_file_tool() -> Tool[..., Any]:
     @tool(effect="composite")
     async def analyze_file(ctx: RunContext[Any], file: str, question: str, known: str = "") -> ToolResult:
         """Have one file read whole for a question: a long text, a large table, a picture, a recording, an archive.
@@ -30,14 +27,14 @@ def analyze_file_tool(limits: AnalysisSettings | None = None) -> Tool[..., Any]:
             question: One question that stands by itself.
             known: What helps to find it: names, numbers, earlier findings.
         """
-        analysis = Analysis(ctx, question, known, bounds)
+        analysis = Analysis(ctx, question, known)
         content = await analysis.run(file)
         source = Source(kind="web" if "://" in file else "file", ref=content.name)
         answer = analysis.answer or "This file does not answer it."
         if not analysis.answer and analysis.missing:
             answer += f" Missing: {analysis.missing}"
         blocks: list[Block] = [TextBlock(text=answer, source=source, trust=Trust.UNTRUSTED)]
-        for finding in analysis.findings[-bounds.findings * 4 :]:
+        for finding in analysis.findings[-MOST_FINDINGS * 4 :]:
             if finding.quote:
                 quote_source = source.model_copy(update={"place": finding.place})
                 blocks.append(TextBlock(text=finding.quote, source=quote_source, trust=Trust.UNTRUSTED))

@@ -41,6 +41,7 @@ from agentorchestra.runtime.context import BranchContext
 NAME = DEBATE
 ROLE = "debate"
 TURN = "turn"  # how the purpose of a turn's InvokeAgent begins; the letter of the expert follows
+MOST_ARGUMENTS = 3  # that an expert brings in one turn
 FAILURES = 2  # turns in a row without a word after which an expert is asked no more
 
 PLAN = form(["issues"], issues=TEXTS)
@@ -178,7 +179,7 @@ class _Debate:
             # Words that come from what somebody read are no part of an order: they stand in what is shown.
             focus=self.focus if self._trust is not Trust.UNTRUSTED else "",
             position=own[-1].position if own and own[-1].trust is not Trust.UNTRUSTED else "",
-            most=self.limits.arguments,
+            most=MOST_ARGUMENTS,
         )
         spec = delegate.agent.spec(
             instruction,
@@ -186,7 +187,7 @@ class _Debate:
             context=(*self.spec.context, *said_so_far(self.turns, self.experts), *self._manager_question()),
             tools=delegate.tools,
             model=self.spec.model,
-            output_schema=turn_schema(self.limits.arguments),
+            output_schema=turn_schema(MOST_ARGUMENTS),
             looked_up=self.ctx.manifest.checks >= SORTING,
         )
         return agent_effect(spec, self.ctx).model_copy(update={"purpose": f"{TURN} {expert.letter}"})

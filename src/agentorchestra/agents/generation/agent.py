@@ -33,7 +33,7 @@ from agentorchestra.agents.generation.trials import Trials, try_cases
 from agentorchestra.agents.handover import give
 from agentorchestra.agents.state import add_tools, call_own
 from agentorchestra.agents.types import Kit
-from agentorchestra.agents.workshop import TRIAL, Workshop, may_try, performance, workshop_tools
+from agentorchestra.agents.workshop import TRIAL, TRIAL_S, Workshop, may_try, performance, workshop_tools
 from agentorchestra.core.content import TextBlock
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.ids import sha256_json, sha256_text
@@ -52,6 +52,8 @@ NAME = "tool_generator"
 CODE = form(["code"], code=TEXT)
 FITS = form(["fits"], fits=list_of(form(["tool", "calls"], tool=TEXT, calls=Form(TEXTS, {"type": "array"}))))
 VERDICT = form(["right"], reason=TEXT, right=FLAG, problem=TEXT)
+EXAMPLES = 2  # of what a tool is to give, written before its code; more are tried too
+CANDIDATES = 3  # tools that are there already and are tried in its place
 _ANALYSES = 2  # times that a specification is asked for, where the first one is none
 _MOST_PROBLEMS = 5  # problems of one attempt that its author is told
 
@@ -107,7 +109,7 @@ class _Generation:
     async def _analyse(self) -> Specification | None:
         values: dict[str, Any] = {
             "task": self.spec.instruction,
-            "examples": self.limits.examples,
+            "examples": EXAMPLES,
             "tools": self._callable(),
             "problem": "",
         }
@@ -120,7 +122,7 @@ class _Generation:
                 self.reasons = [str(reply.get("reason") or "the model says that no function can do it")]
                 break
             try:
-                need = read_specification(reply, self.spec.instruction, self.limits.examples)
+                need = read_specification(reply, self.spec.instruction, EXAMPLES)
             except SpecificationError as exc:
                 self.reasons = [str(exc)]
                 values = {**values, "problem": str(exc)}
@@ -146,7 +148,7 @@ class _Generation:
     async def _retrieve(self, need: Specification) -> AgentResult | Specification:
         """Return the result of a tool that is there already; else the specification, under a name that is free."""
         query = f"{need.name.replace('_', ' ')}: {need.description}"
-        arguments = {"query": query, "name": need.name, "limit": self.limits.candidates}
+        arguments = {"query": query, "name": need.name, "limit": CANDIDATES}
         outcome = await self._own("retrieve_tools", arguments)
         reply: dict[str, Any] = outcome.value if outcome.ok and isinstance(outcome.value, dict) else {}
         candidates = [candidate for candidate in reply.get("candidates", ()) if isinstance(candidate, dict)]
@@ -215,7 +217,7 @@ class _Generation:
             "libraries": sorted({*self.limits.libraries}),
             "standard": sorted(STANDARD),
             "tools": self._callable(),
-            "seconds": f"{self.limits.trial_s:g}",
+            "seconds": f"{TRIAL_S:g}",
             "before": before,
             "problems": problems,
         }
@@ -228,7 +230,7 @@ class _Generation:
         """Check the structure, run the trials and have the case judged; return what is wrong with it all."""
         trials = Trials(tuple(problems_of(code, need, self.limits)))
         if not trials.problems:
-            trial_tool = self.shop.trial(code, need.name, self.limits.trial_s)
+            trial_tool = self.shop.trial(code, need.name)
             trials = await try_cases(self.ctx, trial_tool, need.cases, need.returns, twice=True)
         if not trials.problems:
             verdict = await self._judge(need, need.case, trials.value)

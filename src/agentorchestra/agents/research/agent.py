@@ -22,6 +22,7 @@ from agentorchestra.environments.report import REPORT
 from agentorchestra.runtime.context import BranchContext
 
 NAME = "deep_researcher"
+VARIANTS = 1  # of each query that are searched as well, in other words, where `parts.expand` says nothing
 
 
 class ResearchDriver(Limited[ResearchSettings]):
@@ -29,11 +30,10 @@ class ResearchDriver(Limited[ResearchSettings]):
         questioner = Questioner(ctx, kit, spec.role, spec.model)
         sees = model_of(spec, ctx) in ctx.manifest.media_models.get("image", ())
         parts = search_parts(ctx)
-        overrides = {"reflect": parts.reflect, "variants": parts.expand}
-        limits = self.limits.model_copy(update={name: value for name, value in overrides.items() if value is not None})
-        allowance = ResearchAllowance(ctx, limits, questioner)
-        reading = ResearchReader(ctx, questioner, limits, allowance, frozenset(spec.tools), sees)
-        return await Research(spec, ctx, limits, questioner, reading).run()
+        variants = VARIANTS if parts.expand is None else parts.expand
+        allowance = ResearchAllowance(ctx, self.limits, questioner)
+        reading = ResearchReader(ctx, questioner, self.limits, allowance, frozenset(spec.tools), sees)
+        return await Research(spec, ctx, self.limits, questioner, reading, bool(parts.reflect), variants).run()
 
 
 def deep_researcher(limits: ResearchSettings | None = None) -> Agent:

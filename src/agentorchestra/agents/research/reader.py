@@ -34,6 +34,8 @@ from agentorchestra.runtime.context import BranchContext
 SEARCH, FETCH, READ, PYTHON = "search", "fetch", "read_file", "python"
 
 _PICTURES = "pictures"
+PAGES_PER_ROUND = 5
+PARTS_PER_PAGE = 2  # of a long one that are read, the first one included
 PICTURES_PER_PAGE = 2  # that a model which sees is shown of a page
 _PICTURE_LINE = re.compile(r"^- (?P<words>.*): (?P<address>https?://\S+)$", re.MULTILINE)
 _LONGEST_PART = 60
@@ -88,7 +90,7 @@ class ResearchReader:
         return await self.read(())
 
     async def read(self, queries: Sequence[ResearchQuery]) -> list[Insight]:
-        room = min(self.limits.pages_per_round, self.limits.pages - self.pages)
+        room = min(PAGES_PER_ROUND, self.limits.pages - self.pages)
         files = {ref.name for ref in self.ctx.manifest.files} if READ in self.tools else set()
         hits = self.hits.best(room, [query.number for query in queries], lambda name: "://" in name or name in files)
         if self.allowance.ends("not read", [hit.address for hit in hits]):
@@ -96,14 +98,14 @@ class ResearchReader:
         self.pages += len(hits)
         places = [(hit, hit.place) for hit in hits]
         facts: dict[str, list[Insight]] = {hit.address: [] for hit in hits}
-        for part in range(self.limits.parts):
+        for part in range(PARTS_PER_PAGE):
             left = [f"{hit.address}, {place}" for hit, place in places]
             if not places or (part and self.allowance.ends("not read on", left)):
                 break
             outcomes = await call_tools(self.ctx, [self._reading(hit, place) for hit, place in places])
             read = await self._pieces([hit for hit, _ in places], outcomes, pictures=part == 0)
             # A page is read on where its reader says that what is wanted stands there.
-            places = await self._take(read, facts, last=part + 1 == self.limits.parts)
+            places = await self._take(read, facts, last=part + 1 == PARTS_PER_PAGE)
         return [insight for page in facts.values() for insight in top_insights(page, self.limits.insights_per_page)]
 
     def _reading(self, hit: Hit, part: str) -> tuple[str, dict[str, JsonValue]]:

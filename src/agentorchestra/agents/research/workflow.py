@@ -22,6 +22,8 @@ from agentorchestra.environments.report.marks import evidence_marks
 from agentorchestra.runtime.context import BranchContext
 from agentorchestra.trust.addresses import pages_named
 
+PLANNED_QUERIES = 3  # of the plan, searched in the first round
+MOST_CALCULATIONS = 2  # over the findings, after each round
 _MOST = 10  # of questions, gaps, conflicts: what a model lists beyond is left out
 _LONGEST = 400  # characters of a question, a gap, a conflict, a reason: what a model says goes into further prompts
 
@@ -52,6 +54,8 @@ class Research:
     limits: ResearchSettings
     questioner: Questioner
     reading: ResearchReader
+    reflect: bool  # whether queries are judged and changed before they are searched, one request a round
+    variants: int  # of each query that are searched as well
     queries: Queries = field(init=False)
     questions: list[str] = field(default_factory=list)
     insights: list[Insight] = field(default_factory=list)
@@ -134,8 +138,8 @@ class Research:
         values = {
             "task": self.spec.instruction,
             "today": self._today,
-            "queries": self.limits.queries,
-            "variants": self.limits.variants,
+            "queries": PLANNED_QUERIES,
+            "variants": self.variants,
         }
         question = Inquiry("research_plan", PLAN, values, tuple(self.spec.context), decides=True)
         reply: Mapping[str, Any] = await self.questioner.one(question) or {}
@@ -145,23 +149,23 @@ class Research:
         if not queries and reply and self.reading.pages:
             return []
         # A model that plans nothing usable: the task itself is a query.
-        return queries[: self.limits.queries] or [query_from({"query": self.spec.instruction})]
+        return queries[:PLANNED_QUERIES] or [query_from({"query": self.spec.instruction})]
 
     async def _better(self, drafts: Sequence[ResearchQuery]) -> Sequence[ResearchQuery]:
         queries = drafts
-        if self.limits.reflect:
+        if self.reflect:
             values = {
                 **self.reading.values,
                 "today": self._today,
                 "drafts": [asdict(draft) for draft in drafts],
                 "asked": self._query_rows(),
-                "variants": self.limits.variants,
+                "variants": self.variants,
                 "reflect": True,  # for copies of the prompt from before this was the only use of it
             }
             content = (*self.spec.context, *((evidence(self.insights),) if self.insights else ()))
             reply = await self.questioner.one(Inquiry("research_queries", BETTER, values, content))
             queries = self.queries.revise(drafts, (reply or {}).get("queries", ()))
-        return self.queries.spread(queries, self.limits.variants) or drafts
+        return self.queries.spread(queries, self.variants) or drafts
 
     def _query_rows(self) -> list[dict[str, Any]]:
         """Return the queries so far, without a server's words on why one failed: these are no part of an order."""
@@ -174,7 +178,7 @@ class Research:
 
     async def _check(self, last: Sequence[ResearchQuery]) -> list[ResearchQuery]:
         """Judge the findings: the queries of the next round, or none and the report."""
-        left = self.limits.calculations if PYTHON in self.spec.tools else 0
+        left = MOST_CALCULATIONS if PYTHON in self.spec.tools else 0
         rounds = 0 if self._limit() or not self.queries.may_follow else self.limits.rounds - self.rounds
         self.missing = []
         if not self.insights and not rounds:  # nothing can be written about nothing
@@ -206,7 +210,7 @@ class Research:
             **self.reading.values,
             "asked": self._query_rows(),
             "most": self.limits.follow_ups,
-            "variants": self.limits.variants,
+            "variants": self.variants,
             "rounds_left": rounds_left,
             "calculations": calculations,
             "failed": self.failed[-_MOST:],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
 from agentorchestra.core.errors import ToolError
+from agentorchestra.environments.browser import limits
 from agentorchestra.environments.browser.actions.arguments import Inside, host_of
 from agentorchestra.environments.browser.actions.base import agent_of, dialog_sentence
 from agentorchestra.environments.browser.actions.logins import LoginActions
@@ -36,7 +37,7 @@ _MOST_DOWNLOADS = 10
 _MOST_ADDRESS = 300
 _SHOWN_CHARS, _LOOKED_AT_CHARS = 12_000, 400_000  # of what `find_elements` shows, and of what it looks through
 _FRESH_S = 0.1  # how long what the probe saw at the end of an action is as good as a new look
-_LOOKS = 2.5  # times `call_s` that a look at a page takes at most: of a large page a second, plainer one is taken
+_LOOKS = 2.5  # times `CALL_S` that a look at a page takes at most: of a large page a second, plainer one is taken
 
 
 _AGAIN = frozenset(
@@ -149,7 +150,7 @@ class Browser(VideoActions, PdfActions, LoginActions, PointerActions, Navigation
         if await self.is_pdf(tab):
             return ["it is a PDF document, which pdf_viewer reads"], ()
         async with self.session.shared.look():
-            limit = self.settings.call_s
+            limit = limits.CALL_S
             answer = self._fresh_probe(tab)
             view = await self.within(
                 "looking at the page", lambda: look(page, seconds=limit, answer=answer), seconds=_LOOKS * limit
@@ -181,7 +182,7 @@ class Browser(VideoActions, PdfActions, LoginActions, PointerActions, Navigation
             MediaBlock(media_type="image/jpeg", sha256=image.sha256, size=image.size, name="the page", source=source),
         )
 
-    @action(mutates=False)
+    @action(effect="read")
     async def find_elements(self, ctx: Any, text: Inside = "") -> str:
         """Elements of the whole page with references, also out of view; actions scroll to them.
 
@@ -189,7 +190,7 @@ class Browser(VideoActions, PdfActions, LoginActions, PointerActions, Navigation
             text: words that they hold, capitals or not; empty for all of them, shortened.
         """
         page = await self.tab(ctx)
-        limit, words = self.settings.call_s, text.strip()
+        limit, words = limits.CALL_S, text.strip()
         async with self.session.shared.look():
             view = await self.within(
                 "looking at the page",

@@ -60,7 +60,7 @@ class DesktopEnvironment(ActionEnvironment):
     def tags(self, action: str) -> frozenset[Tag]:
         """Return what an action touches: where programs reach the network, using them may send something."""
         tags = super().tags(action)
-        return tags | {Tag.NETWORK} if self._reaches_out and tags & {Tag.EXECUTE, Tag.WRITE} else tags
+        return tags | {Tag.NETWORK} if self._reaches_out and self.mutates(action) else tags
 
     @property
     def confined(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -29,8 +29,6 @@ _LOOK_S = 0.1
 _CLOSE_S = 2.0
 _MOST_ZOOM = 8
 _DRAG_STEPS, _DRAG_S = 12, 0.01
-_EXECUTE: Sequence[Literal["execute"]] = ("execute",)
-_WRITE: Sequence[Literal["write"]] = ("write",)
 X = Annotated[int, Field(description="In pixels from the left edge of the screen.", ge=0)]
 Y = Annotated[int, Field(description="In pixels from the upper edge of the screen.", ge=0)]
 Button = Annotated[Literal["left", "middle", "right"], Field(description="Which button.")]
@@ -63,7 +61,7 @@ class Computer(DesktopEnvironment):
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
-    @action(mutates=False)
+    @action(effect="read")
     async def screenshot(self, ctx: RunContext[Any], x: X = 0, y: Y = 0, width: int = 0, height: int = 0) -> ToolResult:
         """A picture of the screen, or of a part of it; it is kept as an artifact.
 
@@ -79,7 +77,7 @@ class Computer(DesktopEnvironment):
         note = self._text(f"{part}; add {x}, {y} to a place in the picture to point")
         return ToolResult([block, note], artifacts=(ref,))
 
-    @action(mutates=False)
+    @action(effect="read")
     async def zoom(
         self,
         ctx: RunContext[Any],
@@ -115,14 +113,14 @@ class Computer(DesktopEnvironment):
         height = min(height or self._settings.height, self._settings.height - y)
         return await self._do(lambda connection: connection.screen.capture(x, y, width, height))
 
-    @action(mutates=False)
+    @action(effect="read")
     async def windows(self) -> str:
         """The windows with titles, places and sizes, the frontmost first."""
         _, windows = await self._do(look)
         self._know(windows)
         return "\n".join(descriptions.window_lines(windows, self._numbers))
 
-    @action(mutates=False)
+    @action(effect="read")
     async def wait(
         self,
         seconds: Annotated[float, Field(description="In seconds, 60 at most.", gt=0, le=60)] = 1.0,
@@ -150,14 +148,14 @@ class Computer(DesktopEnvironment):
 
     # -- mouse -------------------------------------------------------------------------------------------------------
 
-    @action(tags=_WRITE)
+    @action
     async def mouse_move(self, x: X, y: Y) -> str:
         """Move the mouse without a click, for instance for what shows only then."""
         self._inside(x, y)
         await self._do(lambda connection: connection.screen.move(x, y))
         return await self._settle(f"the mouse is at {x}, {y}")
 
-    @action(tags=_WRITE)
+    @action
     async def click(
         self,
         x: X,
@@ -178,7 +176,7 @@ class Computer(DesktopEnvironment):
         await self._do(work)
         return await self._settle(f"clicked at {x}, {y}")
 
-    @action(tags=_WRITE)
+    @action
     async def drag(self, x: X, y: Y, to_x: X, to_y: Y, button: Button = "left") -> str:
         """Press a button at a place, move to another one, let it go there.
 
@@ -211,13 +209,13 @@ class Computer(DesktopEnvironment):
             await at(to_x, to_y, BUTTON_RELEASE)
         return await self._settle(f"dragged from {x}, {y} to {to_x}, {to_y}")
 
-    @action(tags=_WRITE)
+    @action
     async def mouse_down(self, x: X, y: Y, button: Button = "left") -> str:
         """Press a button at a place and hold it, until mouse_up; mouse_move then drags."""
         await self._button(x, y, button, down=True)
         return await self._settle(f"the {button} button is held at {x}, {y}; mouse_up lets it go")
 
-    @action(tags=_WRITE)
+    @action
     async def mouse_up(self, x: X, y: Y, button: Button = "left") -> str:
         """Move to a place and let go of a button that mouse_down pressed."""
         await self._button(x, y, button, down=False)
@@ -238,7 +236,7 @@ class Computer(DesktopEnvironment):
             state = "held already; let it go by mouse_up" if down else "not held; press it by mouse_down"
             raise ToolError(f"the {button} button is {state}")
 
-    @action(tags=_WRITE)
+    @action
     async def scroll(
         self,
         x: X,
@@ -258,7 +256,7 @@ class Computer(DesktopEnvironment):
 
     # -- keyboard ----------------------------------------------------------------------------------------------------
 
-    @action(tags=_WRITE)
+    @action
     async def type_text(
         self, text: Annotated[str, Field(description="In any script; a line end is the return key.", min_length=1)]
     ) -> str:
@@ -272,7 +270,7 @@ class Computer(DesktopEnvironment):
             return await self._settle(f"typed the first {count:,} characters only, its program was too slow for more")
         return await self._settle(f"typed {len(text):,} characters")
 
-    @action(tags=_WRITE)
+    @action
     async def press(
         self,
         keys: Annotated[str, Field(description="A key or a chord, e.g. Return, Page_Down, F5, ctrl+s, ctrl+shift+t.")],
@@ -283,7 +281,7 @@ class Computer(DesktopEnvironment):
         await self._do(lambda connection: connection.keyboard.press(modifiers, key, count))
         return await self._settle(f"pressed {keys}")
 
-    @action(tags=_WRITE)
+    @action
     async def hold_key(
         self,
         keys: Annotated[str, Field(description="A key or a chord, as for press.")],
@@ -305,14 +303,14 @@ class Computer(DesktopEnvironment):
             raise ToolError(f"there is no window {number}; look at the state again")
         return window
 
-    @action(tags=_WRITE)
+    @action
     async def raise_window(self, window: WindowNumber) -> str:
         """Bring a window to the front and give it the keyboard; one that is minimized, too."""
         target = self._window(window)
         await self._do(lambda connection: raise_window(connection.screen, target))
         return await self._settle(f"window {window} was asked to come to the front")
 
-    @action(tags=_WRITE)
+    @action
     async def place_window(
         self,
         window: WindowNumber,
@@ -329,7 +327,7 @@ class Computer(DesktopEnvironment):
         now = next((entry for entry in self._known.front if entry.window == target), None)
         return text if now is None else f"{text}\nwindow {descriptions.window_line(now, window)}"
 
-    @action(tags=_WRITE)
+    @action
     async def close_window(self, window: WindowNumber) -> str:
         """Ask a window to close, as its button does; a program may ask back, or not listen."""
         target = self._window(window)
@@ -341,7 +339,7 @@ class Computer(DesktopEnvironment):
 
     # -- programs ----------------------------------------------------------------------------------------------------
 
-    @action(tags=_EXECUTE)
+    @action(effect=("write", "execute"))
     async def start_program(
         self,
         command: Annotated[str, Field(description="For bash, e.g. xterm, or python3 files/app.py.", min_length=1)],
@@ -364,19 +362,19 @@ class Computer(DesktopEnvironment):
         text = await self._settle(f"program {job.job} was started")
         return text if self._safe else f"[run without a sandbox]\n{text}"
 
-    @action(mutates=False)
+    @action(effect="read")
     async def programs(self) -> str:
         """The programs that were started, what became of them and the end of what they printed."""
         return "\n".join(await self._described_programs()) or "no programs"
 
-    @action(mutates=False)
+    @action(effect="read")
     async def output(self, program: ProgramNumber) -> str:
         """What a program has printed, both outputs, its beginning and end if that is long."""
         job = await self._programs.shell_of(program).output(program)
         output = descriptions.cut((job.output or "").rstrip("\n"))
         return "\n".join([*([output] if output else []), f"[program {descriptions.program_line(job)}]"])
 
-    @action(tags=_EXECUTE)
+    @action(effect=("write", "execute"))
     async def stop(self, program: ProgramNumber) -> str:
         """End a program: it is asked to, and killed if it has not ended after a second."""
         job = await self._programs.shell_of(program).stop(program)
@@ -391,13 +389,13 @@ class Computer(DesktopEnvironment):
 
     # -- clipboard ---------------------------------------------------------------------------------------------------
 
-    @action(mutates=False)
+    @action(effect="read")
     async def clipboard_read(self) -> str:
         """The text that was copied last (ctrl+a, ctrl+c copy all of a field in many programs)."""
         text = await self._do(lambda connection: connection.clipboard.read())
         return "(nothing was copied)" if text is None else descriptions.cut(text)
 
-    @action(tags=_WRITE)
+    @action
     async def clipboard_write(self, text: str) -> str:
         """Put a text into the clipboard, for ctrl+v; quicker than typing a long one.
 

@@ -64,7 +64,7 @@ class FilesEnvironment(FolderEnvironment):
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
-    @action(mutates=False)
+    @action(effect="read")
     async def read(
         self, ctx: Any, path: str, part: str = "", view_range: list[int] | None = None, encoding: str = ""
     ) -> Any:
@@ -98,7 +98,7 @@ class FilesEnvironment(FolderEnvironment):
         self._saw(ctx, place, copy.sha256)
         return blocks
 
-    @action(mutates=False)
+    @action(effect="read")
     async def search(self, text: str = "", names: str = "*", path: str = "", limit: int = 50) -> str:
         """Find files by their names, or lines by the words in them.
 
@@ -308,7 +308,7 @@ class FilesEnvironment(FolderEnvironment):
 
     # -- from elsewhere ----------------------------------------------------------------------------------------------
 
-    @action(tags=("read", "network"))
+    @action(effect=("write", "read", "network"))
     async def download(
         self, ctx: Any, url: str, path: Annotated[str, Field(json_schema_extra={"format": INSIDE})] = ""
     ) -> str:
@@ -371,7 +371,7 @@ class FilesEnvironment(FolderEnvironment):
         text = "\n".join(lines) or "(the folder is empty)"
         return (TextBlock(text=text, source=Source(kind="environment", ref=self.name), trust=Trust.UNTRUSTED),)
 
-    @action(mutates=False)
+    @action(effect="read")
     async def list(self, path: str = "", depth: int = 1) -> str:
         """List a folder: names, sizes in bytes, where links lead.
 

@@ -7,8 +7,7 @@ is made of. All else of git is the terminal's.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
 
@@ -42,9 +41,6 @@ NewFolder = Annotated[
 ]
 Branch = Annotated[str, Field(json_schema_extra=_NAMED_INSIDE)]
 Address = Annotated[str, Field(description="Address of the remote, `https://…`; not its name.")]
-
-_FETCH: Sequence[Literal["read", "network"]] = ("read", "network")
-_PUSH: Sequence[Literal["send", "network"]] = ("send", "network")
 
 
 class Git(FolderEnvironment):
@@ -137,12 +133,12 @@ class Git(FolderEnvironment):
             raise ToolError(failure("init", result))
         return (await git.run(repository, "init", "--template=", f"--initial-branch={branch}")).out.strip()
 
-    @action(mutates=False)
+    @action(effect="read")
     async def status(self, repository: Repository = ".") -> str:
         """The branch, and what is changed, staged, new or in conflict."""
         return (await (await self._git()).run(repository, "status")).out[:_TEXT_CHARS]
 
-    @action(mutates=False)
+    @action(effect="read")
     async def diff(
         self, repository: Repository = ".", staged: bool = False, between: str = "", files: list[str] | None = None
     ) -> str:
@@ -235,7 +231,7 @@ class Git(FolderEnvironment):
 
     # -- remotes -----------------------------------------------------------------------------------------------------
 
-    @action(tags=_FETCH)
+    @action(effect=("write", "read", "network"))
     async def clone(
         self, ctx: RunContext[Any], remote: Address, repository: NewFolder = "", branch: Branch = "", depth: int = 0
     ) -> dict[str, JsonValue]:
@@ -277,7 +273,7 @@ class Git(FolderEnvironment):
         await git.run(place, "reset", "--hard", "--quiet", history.branches[start])
         await git.run(place, "branch", f"--set-upstream-to={history.name}/{start}", ok=(0, 1, 128))
 
-    @action(tags=_FETCH)
+    @action(effect=("write", "read", "network"))
     async def fetch(
         self, ctx: RunContext[Any], remote: Address, repository: Repository = ".", branch: Branch = "", depth: int = 0
     ) -> dict[str, JsonValue]:
@@ -294,7 +290,7 @@ class Git(FolderEnvironment):
         history = await self._fetch(git, repository, source, branch=branch, depth=depth)
         return {"remote": history.name, "new": dict(history.moves)}
 
-    @action(tags=_FETCH)
+    @action(effect=("write", "read", "network"))
     async def pull(
         self,
         ctx: RunContext[Any],
@@ -317,7 +313,7 @@ class Git(FolderEnvironment):
         history = await self._fetch(git, repository, source, branch=name)
         return await self._merge(git, repository, f"{history.name}/{name}", unrelated=unrelated)
 
-    @action(tags=_PUSH)
+    @action(effect=("write", "send", "network"))
     async def push(
         self,
         ctx: RunContext[Any],

@@ -16,11 +16,13 @@ from urllib.parse import unquote, urlsplit
 from agentorchestra.core.errors import MissingKeyError, SettingsError, ToolError, WebError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import GitSettings
+from agentorchestra.environments.git.shell import COMMAND_S
 from agentorchestra.environments.git.wire import ADVERTISED_BYTES, QUIET, Remote, Service, one_line
 from agentorchestra.tools.web.addresses import WebAddress, parse_address
 from agentorchestra.tools.web.http import Answer, WebClient
 
 _SSH = re.compile(r"(?:ssh://)?(?:[\w.-]+@)?([A-Za-z0-9.-]+\.[A-Za-z0-9-]+)[:/](?!/)(.+)")
+TRANSFER_S = 600.0  # of one fetch or push
 EXAMPLE = "give one like https://github.com/owner/name.git"
 
 
@@ -67,7 +69,7 @@ class Remotes:
         token = ""
         with contextlib.suppress(MissingKeyError):
             token = ctx.secret(variable) if variable else ""
-        return HttpRemote(self._web, target, self._settings, variable, token, private=is_listed or bool(variable))
+        return HttpRemote(self._web, target, variable, token, private=is_listed or bool(variable))
 
     def _local(self, ctx: RunContext[Any], text: str) -> Remote:
         parts = urlsplit(text) if text.lower().startswith("file:") else None
@@ -88,16 +90,14 @@ class Remotes:
             )
         if not (path / "objects").is_dir() or not (path / "HEAD").is_file():
             raise ToolError(f"{one_line(text)} is no bare repository; make one with git init --bare")
-        return LocalRemote(path, self._settings.transfer_timeout_s)
+        return LocalRemote(path, TRANSFER_S)
 
 
 class HttpRemote:
     """A repository that a server has, if `private` in a place that the user named; `variable` holds `token`."""
 
-    def __init__(
-        self, web: WebClient, address: WebAddress, settings: GitSettings, variable: str, token: str, *, private: bool
-    ) -> None:
-        self._web, self._address, self._settings = web, address, settings
+    def __init__(self, web: WebClient, address: WebAddress, variable: str, token: str, *, private: bool) -> None:
+        self._web, self._address = web, address
         self.url = address.url.rstrip("/")
         self._variable, self._token = variable, token
         self._private = [address.place] if private else []
@@ -146,7 +146,7 @@ class HttpRemote:
             data=body,
             allowed=self._private,
             max_bytes=max_bytes,
-            timeout_s=self._settings.timeout_s if body is None else self._settings.transfer_timeout_s,
+            timeout_s=COMMAND_S if body is None else TRANSFER_S,
             retry=False,
         )
         if answer.status != 200:

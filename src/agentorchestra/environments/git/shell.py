@@ -17,6 +17,7 @@ from agentorchestra.environments.manifest import place_file
 from agentorchestra.sandbox.shell import Shell
 
 TRANSFER = ".git-transfer"  # folder beside the repositories through which packs pass; there during one action only
+COMMAND_S = 60.0  # of one command in the sandbox, and of asking a remote what it has
 _SAID_CHARS = 800
 _CONFIG = {
     "safe.directory": "*",  # files that this process put there belong to another user; the sandbox is what protects
@@ -96,11 +97,11 @@ class GitShell:
         exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in settings.items())
         # A subshell: nothing of this action is there for the next.
         command = f"( cd -- {shlex.quote(place)} && export {exports} && {script} )"
-        outcome = await self._shell.run(command, timeout_s=self._settings.timeout_s)
+        outcome = await self._shell.run(command, timeout_s=COMMAND_S)
         if outcome.ending == "exited":
             return GitOutput(outcome.exit_code, outcome.stdout, outcome.stderr)
         reason = {
-            "time": f"did not end within {self._settings.timeout_s:g} s and was ended: a hook of the repository may "
+            "time": f"did not end within {COMMAND_S:g} s and was ended: a hook of the repository may "
             "hang, look in .git/hooks",
             "flood": "printed without end and was ended: ask for less",
             "memory": "needed more memory than the sandbox has: ask for less",

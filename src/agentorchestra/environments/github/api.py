@@ -18,6 +18,8 @@ from agentorchestra.tools.web.addresses import parse_address
 from agentorchestra.tools.web.http import Answer, WebClient
 
 MOST_BYTES = 16 << 20  # of one answer
+REQUEST_S = 30.0
+MOST_WAIT_S = 60.0  # of one action in all, where the limit of requests is reached
 PER_PAGE = 100
 _TRIES = 3
 _SAID_CHARS = 300
@@ -111,10 +113,10 @@ class GitHubApi:
             answer = await self._answer(method, url, headers, body)
             if (wait_s := _retry_wait(answer)) is None:
                 break
-            if again == _TRIES - 1 or total + wait_s > self._settings.max_wait_s:
+            if again == _TRIES - 1 or total + wait_s > MOST_WAIT_S:
                 raise ToolError(
                     f"GitHub allows no further requests for {wait_s:.0f} seconds (its limit of rate); the run waits "
-                    f"for at most {self._settings.max_wait_s:.0f}: try again later, or do something else first"
+                    f"for at most {MOST_WAIT_S:.0f}: try again later, or do something else first"
                 )
             # It refused: nothing happened, so even what writes may be asked again.
             await asyncio.sleep(wait_s)
@@ -133,7 +135,7 @@ class GitHubApi:
                 data=body,
                 allowed=[self._place],  # the user named it, wherever it is
                 max_bytes=MOST_BYTES,
-                timeout_s=self._settings.timeout_s,
+                timeout_s=REQUEST_S,
                 retry=False,
             )
         except WebError as error:

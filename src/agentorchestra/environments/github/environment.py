@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue
@@ -34,9 +33,6 @@ FilePath = Annotated[
 ]
 Limit = Annotated[int, Field(ge=1, le=300, description="At most so many.")]
 State = Literal["open", "closed", "all"]
-
-_READ: Sequence[Literal["read", "network"]] = ("read", "network")
-_SEND: Sequence[Literal["send", "network"]] = ("send", "network")
 
 
 class GitHub(ActionEnvironment):
@@ -67,12 +63,12 @@ class GitHub(ActionEnvironment):
 
     # -- repositories ------------------------------------------------------------------------------------------------
 
-    @action(mutates=False, tags=_READ)
+    @action(effect=("read", "network"))
     async def get_repository(self, ctx: RunContext[Any], repository: Repository) -> dict[str, JsonValue]:
         """A repository: description, address, main branch, whether it is private, empty or archived."""
         return _repository(await self._api.get(ctx, _at(repository)))
 
-    @action(tags=_SEND)
+    @action(effect=("write", "send", "network"))
     async def create_repository(
         self,
         ctx: RunContext[Any],
@@ -95,7 +91,7 @@ class GitHub(ActionEnvironment):
         body = {"name": name, "description": description, "private": private, "auto_init": with_readme}
         return _repository(await self._api.send(ctx, "POST", path, body))
 
-    @action(tags=_SEND)
+    @action(effect=("write", "send", "network"))
     async def create_branch(
         self, ctx: RunContext[Any], repository: str, branch: str, source: str = ""
     ) -> dict[str, JsonValue]:
@@ -116,7 +112,7 @@ class GitHub(ActionEnvironment):
 
     # -- files -------------------------------------------------------------------------------------------------------
 
-    @action(mutates=False, tags=_READ)
+    @action(effect=("read", "network"))
     async def list_files(
         self, ctx: RunContext[Any], repository: Repository, path: FilePath = "", ref: Ref = ""
     ) -> list[JsonValue]:
@@ -126,7 +122,7 @@ class GitHub(ActionEnvironment):
             raise ToolError(f"{path!r} in {repository} is a file; read it with read_file")
         return [_pick(entry, "path", "type", "size", "sha") for entry in entries]
 
-    @action(mutates=False, tags=_READ)
+    @action(effect=("read", "network"))
     async def read_file(
         self, ctx: RunContext[Any], repository: Repository, path: FilePath, ref: Ref = ""
     ) -> dict[str, JsonValue]:
@@ -145,7 +141,7 @@ class GitHub(ActionEnvironment):
             raise ToolError(f"{path!r} in {repository} is no text; clone the repository with git") from None
         return {**_pick(file, "path", "sha", "size"), "content": text[:_MOST_TEXT]}
 
-    @action(tags=_SEND)
+    @action(effect=("write", "send", "network"))
     async def write_file(
         self,
         ctx: RunContext[Any],
@@ -177,7 +173,7 @@ class GitHub(ActionEnvironment):
 
     # -- issues ------------------------------------------------------------------------------------------------------
 
-    @action(mutates=False, tags=_READ)
+    @action(effect=("read", "network"))
     async def list_issues(
         self, ctx: RunContext[Any], repository: Repository, state: State = "open", limit: Limit = 30
     ) -> dict[str, JsonValue]:
@@ -187,7 +183,7 @@ class GitHub(ActionEnvironment):
         issues: list[JsonValue] = [_issue(entry) for entry in entries if "pull_request" not in entry]
         return {"issues": issues, "more": more}
 
-    @action(mutates=False, tags=_READ)
+    @action(effect=("read", "network"))
     async def get_issue(self, ctx: RunContext[Any], repository: Repository, number: int) -> dict[str, JsonValue]:
         """An issue with its comments."""
         place = _at(repository) + parts("issues", number)
@@ -195,7 +191,7 @@ class GitHub(ActionEnvironment):
         comments, more = await self._api.pages(ctx, f"{place}/comments", 100)
         return {**_issue(issue), "body": _text(issue), "comments": [_comment(note) for note in comments], "more": more}
 
-    @action(tags=_SEND)
+    @action(effect=("write", "send", "network"))
     async def create_issue(
         self,
         ctx: RunContext[Any],
@@ -209,13 +205,13 @@ class GitHub(ActionEnvironment):
         fields = {"title": title, "body": body or None, "labels": labels, "assignees": assignees}
         return _issue(await self._api.send(ctx, "POST", f"{_at(repository)}/issues", fields))
 
-    @action(tags=_SEND)
+    @action(effect=("write", "send", "network"))
     async def comment(self, ctx: RunContext[Any], repository: str, number: int, body: str) -> dict[str, JsonValue]:
         """Comment on an issue or a pull request."""
         place = _at(repository) + parts("issues", number, "comments")
         return _comment(await self._api.send(ctx, "POST", place, {"body": body}))
 
-    @action(tags=_SEND)
+    @action(effect=("write", "send", "network"))
     async def close_issue(
         self,
         ctx: RunContext[Any],
@@ -229,7 +225,7 @@ class GitHub(ActionEnvironment):
 
     # -- pull requests -----------------------------------------------------------------------------------------------
 
-    @action(mutates=False, tags=_READ)
+    @action(effect=("read", "network"))
     async def list_pull_requests(
         self, ctx: RunContext[Any], repository: Repository, state: State = "open", limit: Limit = 30
     ) -> dict[str, JsonValue]:
@@ -237,7 +233,7 @@ class GitHub(ActionEnvironment):
         pulls, more = await self._api.pages(ctx, f"{_at(repository)}/pulls", limit, state=state)
         return {"pull_requests": [_pull(pull) for pull in pulls], "more": more}
 
-    @action(mutates=False, tags=_READ)
+    @action(effect=("read", "network"))
     async def get_pull_request(self, ctx: RunContext[Any], repository: Repository, number: int) -> dict[str, JsonValue]:
         """A pull request with its changes, the comments on it, and those on its lines (`remarks`)."""
         place = _at(repository) + parts("pulls", number)
@@ -257,7 +253,7 @@ class GitHub(ActionEnvironment):
             "more": more or more_remarks,
         }
 
-    @action(tags=_SEND)
+    @action(effect=("write", "send", "network"))
     async def create_pull_request(
         self,
         ctx: RunContext[Any],
@@ -281,7 +277,7 @@ class GitHub(ActionEnvironment):
         fields = {"title": title, "head": head, "base": base, "body": body or None, "draft": draft}
         return _pull(await self._api.send(ctx, "POST", f"{_at(repository)}/pulls", fields))
 
-    @action(tags=_SEND)
+    @action(effect=("write", "send", "network"))
     async def merge_pull_request(
         self,
         ctx: RunContext[Any],
@@ -304,7 +300,7 @@ class GitHub(ActionEnvironment):
 
     # -- releases ----------------------------------------------------------------------------------------------------
 
-    @action(mutates=False, tags=_READ)
+    @action(effect=("read", "network"))
     async def list_releases(
         self, ctx: RunContext[Any], repository: Repository, limit: Limit = 30
     ) -> dict[str, JsonValue]:
@@ -312,12 +308,12 @@ class GitHub(ActionEnvironment):
         releases, more = await self._api.pages(ctx, f"{_at(repository)}/releases", limit)
         return {"releases": [_release(release) for release in releases], "more": more}
 
-    @action(mutates=False, tags=_READ)
+    @action(effect=("read", "network"))
     async def latest_release(self, ctx: RunContext[Any], repository: Repository) -> dict[str, JsonValue]:
         """The newest release that is neither a draft nor a trial."""
         return _release(await self._api.get(ctx, f"{_at(repository)}/releases/latest"))
 
-    @action(tags=_SEND)
+    @action(effect=("write", "send", "network"))
     async def create_release(
         self,
         ctx: RunContext[Any],

@@ -108,7 +108,7 @@ class Report(ReportStorage):
 
     # -- extracting --------------------------------------------------------------------------------------------------
 
-    @action(composite=True)
+    @action(effect="composite")
     async def extract(self, ctx: Any, item: int = 0, text: str = "") -> dict[str, JsonValue]:
         """Take out of an item, or of a text, what it says with its citations, a summary, and its references.
 
@@ -133,7 +133,7 @@ class Report(ReportStorage):
         item = ReportItem.model_validate_json(await ctx.read_artifact(answer.artifacts[0]))
         return ParsedText(item.content, item.references)
 
-    @action(mutates=False)
+    @action(effect="read")
     async def read(self, ctx: Any, item: int) -> ToolResult:
         """One item whole, with its references.
 
@@ -169,7 +169,7 @@ class Report(ReportStorage):
 
     # -- completing --------------------------------------------------------------------------------------------------
 
-    @action(composite=True)
+    @action(effect="composite")
     async def complete(
         self,
         ctx: Any,
@@ -225,7 +225,7 @@ class Report(ReportStorage):
             if size > whole or named_in_words((await self._item_of(number, ctx)).content):
                 await self.call("extract", {"item": number}, ctx)
 
-    @action(mutates=False)
+    @action(effect="read")
     def items(self) -> Any:
         """The items: number, title, summary, who added them."""
         names = ("title", "summary", "references", "by", "size", "summarised", "report")
@@ -234,7 +234,7 @@ class Report(ReportStorage):
             for number, row in enumerate(self.rows, start=1)
         ]
 
-    @action(mutates=False)
+    @action(effect="read")
     async def collect(self, ctx: Any, report: Shared = "") -> ToolResult:
         """All references of all items, each source once, with the numbers that they have in the report.
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
 
@@ -46,7 +46,6 @@ _NO_NETWORK = re.compile(
 )
 _cut = partial(cut, advice="; write the output to a file and look at parts of it")
 
-_EXECUTE: Sequence[Literal["execute"]] = ("execute",)
 
 Command = Annotated[str, Field(description="What bash runs: one command or a script.")]
 JobNumber = Annotated[int, Field(description="The job's number, as terminal_start or terminal_jobs gave it.")]
@@ -255,7 +254,7 @@ class Terminal(FolderEnvironment):
 
     # -- actions -----------------------------------------------------------------------------------------------------
 
-    @action(tags=_EXECUTE)
+    @action(effect=("write", "execute"))
     async def run(self, ctx: RunContext[Any], command: Command, timeout_s: Seconds = 0) -> str:
         """Run a command and wait for its end; gives what it printed and its exit code.
 
@@ -278,7 +277,7 @@ class Terminal(FolderEnvironment):
         lines += [f"[job {number} is gone with the shell it ran in: {_short(str(text))}]" for number, text in losses]
         return "\n".join(lines)
 
-    @action(tags=_EXECUTE)
+    @action(effect=("write", "execute"))
     async def start(self, command: Command, screen: bool = False, columns: int = SIZE[0], rows: int = SIZE[1]) -> str:
         """Start a command in the background, with directory and variables as they are now.
 
@@ -297,7 +296,7 @@ class Terminal(FolderEnvironment):
         await self._keep(shell)
         return f"job {job.job} runs in the background; look at it with terminal_output, end it with terminal_stop"
 
-    @action(tags=_EXECUTE)
+    @action(effect=("write", "execute"))
     async def send_keys(self, job: JobNumber, keys: Keys, wait_s: Wait = _SETTLE_S, wait_for: WaitFor = "") -> str:
         """Type into a job that was started with a screen; shows the screen once the job waits for input or has ended.
 
@@ -318,7 +317,7 @@ class Terminal(FolderEnvironment):
         """
         return await self._look(job, b"", self._wait(wait_s), wait_for)
 
-    @action(tags=_EXECUTE)
+    @action(effect=("write", "execute"))
     async def resize(self, job: JobNumber, columns: int, rows: int) -> str:
         """Give the screen of a job another size; shows it then.
 
@@ -337,7 +336,7 @@ class Terminal(FolderEnvironment):
             wait_for not in seen.picture.text
         )
 
-    @action(mutates=False)
+    @action(effect="read")
     async def jobs(self) -> str:
         """List what runs in the background, and what ran there lately."""
         jobs = await self._shell.jobs() if self._shell is not None else ()
@@ -365,7 +364,7 @@ class Terminal(FolderEnvironment):
         await self._keep(shell)
         return _job_text(record)
 
-    @action(tags=_EXECUTE)
+    @action(effect=("write", "execute"))
     async def interrupt(self, job: JobNumber) -> str:
         """Interrupt a job as Ctrl-C would; it may go on if it wants to.
 
@@ -374,7 +373,7 @@ class Terminal(FolderEnvironment):
         """
         return await self._signal(job, 2, force=False)
 
-    @action(tags=_EXECUTE)
+    @action(effect=("write", "execute"))
     async def stop(self, job: JobNumber) -> str:
         """End a job: it is asked to, and killed if it has not ended after a second.
 

@@ -25,7 +25,7 @@ import functools
 import inspect
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, overload
 
@@ -42,6 +42,7 @@ from agentorchestra.core.protocols import Environment
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.actions import action_effect, tool_result
 from agentorchestra.tea.calling.signatures import Signature, mistake, read_signature, schema_problems
+from agentorchestra.tea.calling.tool import EffectName, effect_names
 
 _OF_THE_COMPONENT = frozenset({"name", "version", "content_hash", "branching", "durable", "actions", "rules"})
 """Attributes that identify the component and are no state of an instance; the registry sets some on each."""
@@ -56,9 +57,9 @@ class Action:
     signature: Signature  # turns a model's arguments into the method's
     mutates: bool  # whether it changes the state
     tags: frozenset[Tag]  # what it touches besides the environment
+    composite: bool  # whether it does nothing but perform effects
     before: tuple[Condition, ...]  # as of `after`, their `holds` takes the instance first
     after: tuple[Condition, ...]
-    composite: bool = False  # whether it does nothing but perform effects
 
     def __get__(self, instance: Any, owner: type) -> Any:
         return self if instance is None else self.function.__get__(instance, owner)
@@ -69,21 +70,17 @@ def action(function: Callable[..., Any], /) -> Any: ...
 @overload
 def action(
     *,
-    mutates: bool = True,
+    effect: EffectName | Iterable[EffectName] | None = None,
     before: Sequence[Condition] = (),
     after: Sequence[Condition] = (),
-    tags: Sequence[Literal["read", "write", "network", "execute", "spend", "send"]] = (),
-    composite: bool = False,
 ) -> Callable[[Callable[..., Any]], Any]: ...
 def action(
     function: Callable[..., Any] | None = None,
     /,
     *,
-    mutates: bool = True,
+    effect: EffectName | Iterable[EffectName] | None = None,
     before: Sequence[Condition] = (),
     after: Sequence[Condition] = (),
-    tags: Sequence[str] = (),
-    composite: bool = False,
 ) -> Any:
     """Make a method, sync or async, an action; bare (`@action`) or with arguments.
 
@@ -92,44 +89,52 @@ def action(
 
     Args:
         function: the method, when used bare.
-        mutates: whether it changes the state: a snapshot follows it, and it is never silently repeated.
+        effect: what it touches, for policy. None: it changes the environment's state alone, so a snapshot follows it
+            and it is never silently repeated. `"read"`, alone or with `"network"`: it only looks. `"composite"`: it
+            does nothing but perform effects: it asks a model or a person, and acts on its own environment through
+            `call`; it holds nothing of the instance, and is entered again by a resume. Any other, such as
+            `("write", "network")`: it changes the environment and touches that too.
         before: what must hold; `holds(instance, arguments)`.
         after: what holds when it is done; `holds(instance, arguments, result)`.
-        tags: what it touches besides the environment, for policy: `send`, `network`, ...
-        composite: it does nothing but perform effects: it asks a model or a person, and acts on its own environment
-            through `call`. It holds nothing of the instance, and is entered again by a resume.
 
     Raises:
         ToolDefinitionError: with the sentence that says what to change.
     """
-
-    def make(function: Callable[..., Any], namespace: Mapping[str, Any]) -> Action:
-        name = function.__name__.rstrip("_")
-        if name == "state":
-            raise ToolDefinitionError("an action cannot be named 'state': that is what an environment shows")
-        if name == "state_for" or callable(getattr(ActionEnvironment, function.__name__, None)):
-            raise ToolDefinitionError(f"an action cannot be named {name!r}: environments have that; take another name")
-        if composite and (before or after):
-            raise ToolDefinitionError(f"action {name!r} is composite: put its conditions on the actions that it calls")
-        unknown = sorted(set(tags) - {tag.value for tag in Tag})
-        if unknown:
-            raise ToolDefinitionError(f"action {name!r} has the unknown tag {unknown[0]!r}; the tags: {', '.join(Tag)}")
-        signature = read_signature(function, name, namespace)
-        schema = ToolSchema(name=name, description=signature.description, parameters=signature.parameters)
-        return Action(
-            function,
-            schema,
-            signature,
-            mutates and not composite,  # what it changes is changed by the actions that it calls
-            frozenset(Tag(tag) for tag in tags),
-            tuple(before),
-            tuple(after),
-            composite,
-        )
-
     if function is not None:
-        return make(function, sys._getframe(1).f_locals)
-    return lambda function: make(function, sys._getframe(1).f_locals)
+        return make_action(function, sys._getframe(1).f_locals)
+    return lambda function: make_action(function, sys._getframe(1).f_locals, effect, before, after)
+
+
+def make_action(
+    function: Callable[..., Any],
+    namespace: Mapping[str, Any],
+    effect: EffectName | Iterable[EffectName] | None = None,
+    before: Sequence[Condition] = (),
+    after: Sequence[Condition] = (),
+) -> Action:
+    """Return a method as an action; see `action`. Names in its annotations are looked up in the namespace too."""
+    name = function.__name__.rstrip("_")
+    if name == "state":
+        raise ToolDefinitionError("an action cannot be named 'state': that is what an environment shows")
+    if name == "state_for" or callable(getattr(ActionEnvironment, function.__name__, None)):
+        raise ToolDefinitionError(f"an action cannot be named {name!r}: environments have that; take another name")
+    effects = effect_names(f"action {name!r}", effect, (*Tag, "composite"))
+    composite = "composite" in effects
+    if composite and len(effects) > 1:
+        raise ToolDefinitionError(
+            f"action {name!r} cannot be composite and {', '.join(sorted(effects - {'composite'}))}: a composite action "
+            f"touches nothing itself; give 'composite' alone, or some of {', '.join(Tag)}"
+        )
+    if composite and (before or after):
+        raise ToolDefinitionError(f"action {name!r} is composite: put its conditions on the actions that it calls")
+    signature = read_signature(function, name, namespace)
+    schema = ToolSchema(name=name, description=signature.description, parameters=signature.parameters)
+    looks = "read" in effects and effects <= {"read", "network"}
+    # Writing is writing the environment, and so is reading where there is nothing else to read.
+    own = {"composite", "write", *(("read",) if effects == {"read"} else ())}
+    tags = frozenset(Tag(effect) for effect in effects - own)
+    # What a composite action changes is changed by the actions that it calls.
+    return Action(function, schema, signature, not (looks or composite), tags, composite, tuple(before), tuple(after))
 
 
 class ActionEnvironment:

@@ -29,7 +29,7 @@ import inspect
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from types import CoroutineType
@@ -61,7 +61,7 @@ R = TypeVar("R", default=Any, covariant=True)
 S = TypeVar("S")
 
 EffectName = Literal["read", "write", "network", "execute", "spend", "send", "pure", "composite"]
-"""Effects that a tool may declare."""
+"""Effects that a tool or an action may declare; `pure` is for tools alone."""
 
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 _VERSION = re.compile(r"\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.-]+)?")
@@ -430,13 +430,7 @@ def tool_from_schema(
 
 def _mode(name: str, effect: EffectName | Iterable[EffectName] | None, idempotent: bool) -> tuple[frozenset[Tag], Mode]:
     """Return tags and mode from what a tool says about itself (docs/door.md, "Effects")."""
-    effects = {effect} if isinstance(effect, str) else set(effect or ())
-    names = [tag.value for tag in Tag] + ["pure", "composite"]
-    wrong = sorted(str(word) for word in effects if word not in names)
-    if wrong:
-        raise ToolDefinitionError(
-            f"tool {name!r} has the unknown effect {wrong[0]!r}; the effects: {', '.join(names)} (one, or several)"
-        )
+    effects = effect_names(f"tool {name!r}", effect, (*Tag, "pure", "composite"))
     tags = frozenset(Tag(tag) for tag in effects - _NOT_TAGS)
     other = sorted(effects - {"pure", "read", "execute"})
     if "pure" in effects and other:
@@ -450,6 +444,19 @@ def _mode(name: str, effect: EffectName | Iterable[EffectName] | None, idempoten
     if idempotent or tags == {Tag.READ, Tag.NETWORK}:
         return tags, Mode.REPEATABLE
     return tags, Mode.ONCE
+
+
+def effect_names(
+    component: str, effect: EffectName | Iterable[EffectName] | None, allowed: Sequence[str]
+) -> frozenset[str]:
+    """Return the effects that a component declares; raise ToolDefinitionError for one that is not allowed."""
+    effects = frozenset({effect} if isinstance(effect, str) else effect or ())
+    wrong = sorted(str(word) for word in effects if word not in allowed)
+    if wrong:
+        raise ToolDefinitionError(
+            f"{component} has the unknown effect {wrong[0]!r}; the effects: {', '.join(allowed)} (one, or several)"
+        )
+    return effects
 
 
 def _checked_name(name: str) -> str:

@@ -1,6 +1,7 @@
 """Former names of modules, for texts of components alone: they import by the names of the time they were recorded.
 
-`former_modules.txt` lists them, and as `module:NAME` what a module defined under another name.
+`former_modules.txt` lists them, and as `module:NAME` what a module defined under another name, or in another form
+(`former_action.py`); a name of the package itself has no module before the colon.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def _present_name(name: str) -> str | None:
 def _table() -> dict[str, str]:
     text = (files(_PACKAGE) / "former_modules.txt").read_text(encoding="utf-8")
     lines = (line.split() for line in text.splitlines() if not line.startswith("#"))
-    return {f"{_PACKAGE}.{former}": f"{_PACKAGE}.{present}" for former, present in lines}
+    return {f"{_PACKAGE}.{former}".replace(".:", ":"): f"{_PACKAGE}.{present}" for former, present in lines}
 
 
 @cache

@@ -48,6 +48,10 @@ _Lines = weakref.WeakValueDictionary[str, asyncio.Semaphore]
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 # Headers that go along when a redirect leads to another origin; keys do not
 _KEPT_ELSEWHERE = frozenset({"accept", "accept-language", "user-agent"})
+IDLE_S = 15.0  # without a byte, after which an answer is given up
+MOST_REDIRECTS = 10  # that are followed
+PER_HOST = 3  # requests that are under way at one host at the same time
+RETRY_AFTER_S = 5.0  # that a host which asks to wait is waited for, once
 _MAX_HEADER_CHARS = 16_384
 # Comments, and what stands for browsers without JavaScript; a page that leads elsewhere within ten seconds
 _INVISIBLE = re.compile(r"<!--.*?-->|<(script|noscript|template)\b.*?</\1", re.IGNORECASE | re.DOTALL)
@@ -189,7 +193,7 @@ class WebClient:
             async with asyncio.timeout(limit):
                 answer = await job.follow(address)
                 wait = answer.retry_after_s if answer.status in (429, 503) and job.method in ("GET", "HEAD") else None
-                most = min(self.settings.retry_after_s, limit - (loop.time() - started))
+                most = min(RETRY_AFTER_S, limit - (loop.time() - started))
                 if retry and wait is not None and 0 <= wait <= most:
                     await asyncio.sleep(wait)
                     answer = await job.follow(address)
@@ -203,7 +207,7 @@ class WebClient:
         lines = self._lines.setdefault(asyncio.get_running_loop(), weakref.WeakValueDictionary())
         semaphore = lines.get(host)
         if semaphore is None:
-            semaphore = lines[host] = asyncio.Semaphore(self.settings.per_host)
+            semaphore = lines[host] = asyncio.Semaphore(PER_HOST)
         return semaphore
 
     async def addresses(
@@ -291,8 +295,8 @@ class _Job:
                 target = None if target in hops else target  # it is read again and again, or asks for a cookie
             if target is None:
                 return answer
-            if len(hops) > self.client.settings.redirects:
-                raise _hop_error(hops, f"redirects more than {self.client.settings.redirects} times", "bad_answer")
+            if len(hops) > MOST_REDIRECTS:
+                raise _hop_error(hops, f"redirects more than {MOST_REDIRECTS} times", "bad_answer")
             if any(target == hop for hop in hops) and method in ("GET", "HEAD"):
                 raise _hop_error(hops, f"redirects in a circle, by {shown_address(target.url)}", "bad_answer")
             if (answer.status == 303 and method != "HEAD") or (answer.status in (301, 302) and method == "POST"):
@@ -329,9 +333,7 @@ class _Job:
                         cookie_jar=aiohttp.DummyCookieJar(),
                         trust_env=False,
                         auto_decompress=False,
-                        timeout=aiohttp.ClientTimeout(
-                            total=None, sock_connect=settings.idle_s, sock_read=settings.idle_s, connect=None
-                        ),
+                        timeout=aiohttp.ClientTimeout(total=None, sock_connect=IDLE_S, sock_read=IDLE_S, connect=None),
                         max_line_size=_MAX_HEADER_CHARS,
                         max_field_size=_MAX_HEADER_CHARS,
                         max_headers=128,
@@ -347,7 +349,7 @@ class _Job:
                 reason = f"is not read: its certificate is not valid ({detail}); read another source"
                 raise web_error(address.url, reason, "unreachable") from None
             except aiohttp.ServerTimeoutError:
-                reason = f"fell silent for {settings.idle_s:g} s; try it later, or read another page"
+                reason = f"fell silent for {IDLE_S:g} s; try it later, or read another page"
                 raise web_error(address.url, reason, "timeout") from None
             except aiohttp.ClientConnectionError as error:
                 reason = f"cannot be reached ({_words(error)}); try it later, or read another page"

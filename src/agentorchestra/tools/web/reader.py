@@ -20,6 +20,7 @@ from agentorchestra.tools.web.robots import Robots
 
 Copies = Callable[[str], Awaitable[tuple[bytes, str] | None]]
 _COPY = "read from the copy on this machine (fresh=true asks the site)"
+CRAWLED_PAGES = 8  # that the crawler reads for one address, the first one included
 _WORKERS = 4  # processes that read pages at the same time; each may take a gigabyte
 _ACCEPT = "text/html,application/xhtml+xml,application/pdf,text/*;q=0.9,*/*;q=0.8"
 
@@ -86,7 +87,7 @@ class WebPageReader:
         loop = asyncio.get_running_loop()
         until = loop.time() + self.settings.timeout_s
         own_urls = {first.url, first.final_url}
-        urls = [url for url in _same_site(first) if url not in own_urls][: self.settings.crawl_pages - 1]
+        urls = [url for url in _same_site(first) if url not in own_urls][: CRAWLED_PAGES - 1]
         for page in await asyncio.gather(*(self._by(until, url, fresh) for url in urls)):
             yield page
 

@@ -15,6 +15,7 @@ from agentorchestra.core.content import Source, TextBlock, Trust, text_of
 from agentorchestra.core.errors import MissingKeyError, ToolError
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.settings import BrowserSettings, WebSettings
+from agentorchestra.environments.browser import limits
 from agentorchestra.environments.browser.actions.arguments import host_of, wrong_site
 from agentorchestra.environments.browser.scripts import ask
 from agentorchestra.environments.browser.session.chromium import playwright_api, within
@@ -221,7 +222,7 @@ class TabActions(FolderEnvironment):
             still = tab is self._at_hand(ctx) and tab.page is not None and not tab.page.is_closed()
             if tab.dialog is not None or (still and tab.documents == documents):
                 break
-        await self.session.downloads.settle(self.settings.call_s / 2)
+        await self.session.downloads.settle(limits.CALL_S / 2)
         self._told += self.news(tab)
         return "; ".join([self._location(tab), *self._told])
 
@@ -258,7 +259,7 @@ class TabActions(FolderEnvironment):
                 note_stored(tab, [result[0] for result in results])
 
         try:
-            await self.session.run(tab, "waiting for the page", all_quiet, self.settings.call_s + _WHOLE_S)
+            await self.session.run(tab, "waiting for the page", all_quiet, limits.CALL_S + _WHOLE_S)
         except DialogOpened:
             pass
         except ToolError as exc:
@@ -267,7 +268,7 @@ class TabActions(FolderEnvironment):
     async def _windows(self, tab: Tab) -> None:
         """Wait for windows that the page is about to open, not longer than for any other call."""
         clock = asyncio.get_running_loop().time
-        end = clock() + self.settings.call_s
+        end = clock() + limits.CALL_S
         while tab.opening and tab.dialog is None and not tab.dead and clock() < end:
             tab.changed.clear()
             with contextlib.suppress(TimeoutError):

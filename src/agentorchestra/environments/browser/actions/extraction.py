@@ -31,7 +31,7 @@ PROMPT = "browser_extract"
 
 
 class ExtractionActions(TargetActions):
-    @action(mutates=False)
+    @action(effect="read")
     async def read_page(self, ctx: Any, part: Inside = "") -> ToolResult:
         """The text of the page as it is now, from its beginning or a part of it, with the place of each piece.
 
@@ -80,7 +80,7 @@ class ExtractionActions(TargetActions):
             notes.append(f"{len(frames) - MOST_FRAMES} of its frames were not read")
         return "\n\n".join(part for part in parts if part.strip()), notes
 
-    @action(composite=True)
+    @action(effect="composite")
     async def extract_content(self, ctx: Any, goal: str) -> ToolResult:
         """Read all of the page for a goal: a model gives back what serves it, with places.
 
@@ -111,7 +111,7 @@ class ExtractionActions(TargetActions):
         findings += [TextBlock(text=f"Note: {note}.", trust=Trust.SYSTEM) for note in notes]
         return ToolResult(content=findings, artifacts=read.artifacts)
 
-    @action(mutates=False)
+    @action(effect="read")
     async def screenshot(self, ctx: Any, ref: Ref = "", whole: bool = False) -> ToolResult:
         """A picture of the view, of one element, or of the whole page; it is kept as an artifact.
 
@@ -143,7 +143,7 @@ class ExtractionActions(TargetActions):
         caption = TextBlock(text=f"{about}: artifact {name}{more}", source=source, trust=Trust.UNTRUSTED)
         return ToolResult(content=[caption, block], artifacts=(artifact,))
 
-    @action(composite=True)
+    @action(effect="composite")
     async def ask_human(self, ctx: Any, question: str) -> str:
         """Ask a person for what only a person can do or allow: a captcha, a login, a payment.
 

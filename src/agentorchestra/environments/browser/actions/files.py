@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from agentorchestra.core.errors import ToolError
+from agentorchestra.environments.browser import limits
 from agentorchestra.environments.browser.actions.arguments import PagePoint, Ref, Site, same_site
 from agentorchestra.environments.browser.actions.base import agent_of
 from agentorchestra.environments.browser.actions.targets import TargetActions, address_of
@@ -32,7 +33,7 @@ _LOOK_AGAIN_S = 0.05
 
 
 class FileActions(TargetActions):
-    @action(tags=("read", "send"))
+    @action(effect=("write", "read", "send"))
     async def upload(
         self, ctx: Any, ref: Ref, paths: Annotated[list[str], Field(min_length=1, max_length=MOST_FILES)], site: Site
     ) -> str:
@@ -94,7 +95,7 @@ class FileActions(TargetActions):
         except TimeoutError:
             raise ToolError(f"{ref} is no file field and asks for no files; take the reference of what does") from None
 
-    @action(tags=("read", "network"))
+    @action(effect=("write", "read", "network"))
     async def download(self, ctx: Any, ref: Ref = "", url: str = "") -> str:
         """Download what a link or button gives, or an address, into downloads/ of the run's folder.
 
@@ -131,8 +132,8 @@ class FileActions(TargetActions):
         tab = await self.current(ctx)
         page = await self.tab(ctx)
         old_ids = {id(download) for download in self.session.downloads.all}
-        async with saved_documents(page, self.settings.call_s) as answers:
-            await self.within(f"downloading {source}", begin, seconds=self.settings.load_s + self.settings.call_s)
+        async with saved_documents(page, limits.CALL_S) as answers:
+            await self.within(f"downloading {source}", begin, seconds=self.settings.load_s + limits.CALL_S)
             new = await self._new_downloads(ctx, tab.number, old_ids, answers)
         now = await self.current(ctx)
         if not new and now.number != tab.number and now.page is not None:
@@ -142,7 +143,7 @@ class FileActions(TargetActions):
             reason = f"it answered with status {answers[-1]}" if answers and answers[-1] >= 400 else "no download began"
             raise ToolError(f"nothing was downloaded from {source}: {reason}; look at the state")
         loaded = new[-1]
-        until = asyncio.get_running_loop().time() + self.settings.download_s + self.settings.call_s
+        until = asyncio.get_running_loop().time() + limits.DOWNLOAD_S + limits.CALL_S
         while loaded.state == "under way" and asyncio.get_running_loop().time() < until:
             await self.session.downloads.settle(1.0)
         if loaded.state != "complete":
@@ -154,7 +155,7 @@ class FileActions(TargetActions):
 
     async def _new_downloads(self, ctx: Any, tab: int, old_ids: set[int], answers: list[int]) -> list[Loaded]:
         """Return the downloads that began since; the browser tells of one a moment after the action."""
-        until = asyncio.get_running_loop().time() + self.settings.call_s
+        until = asyncio.get_running_loop().time() + limits.CALL_S
         while True:
             new = [download for download in self.session.downloads.all if id(download) not in old_ids]
             over = asyncio.get_running_loop().time() > until

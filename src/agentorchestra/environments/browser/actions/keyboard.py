@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pydantic
 
 from agentorchestra.core.errors import ToolError
+from agentorchestra.environments.browser import limits
 from agentorchestra.environments.browser.actions.arguments import Count, Inside, Ref, Site, Switch, same_site
 from agentorchestra.environments.browser.actions.base import First, gone_sentence
 from agentorchestra.environments.browser.actions.targets import TargetActions, address_of
@@ -40,7 +41,7 @@ _ALIASES |= {way.lower(): f"Arrow{way}" for way in ("Up", "Down", "Left", "Right
 
 
 class KeyboardActions(TargetActions):
-    @action(tags=("send",))
+    @action(effect=("write", "send"))
     async def input_text(
         self,
         ctx: Any,
@@ -114,9 +115,9 @@ class KeyboardActions(TargetActions):
                     raise ToolError(problem)
                 await page.keyboard.type(char)
 
-        await self.within(stage, press, seconds=self.settings.call_s + _KEY_S * len(text))
+        await self.within(stage, press, seconds=limits.CALL_S + _KEY_S * len(text))
 
-    @action(tags=("send",))
+    @action(effect=("write", "send"))
     async def type_text(self, ctx: Any, text: str, site: Site) -> str:
         """Type with the keyboard into whatever has the focus: for drawings, games, editors without a field.
 
@@ -133,7 +134,7 @@ class KeyboardActions(TargetActions):
         await self._type(page, "typing", frame, text, problem)
         return await self.settle(ctx)
 
-    @action(tags=("read", "network"))
+    @action(effect=("write", "read", "network"))
     async def press(self, ctx: Any, keys: Inside, times: Annotated[Count, pydantic.Field(ge=1, le=100)] = 1) -> str:
         """Press a key or several together, in whatever has the focus.
 
@@ -151,7 +152,7 @@ class KeyboardActions(TargetActions):
         await self.within(f"pressing {chord}", press)
         return await self.settle(ctx)
 
-    @action(tags=("read", "network"))
+    @action(effect=("write", "read", "network"))
     async def select(self, ctx: Any, ref: Ref, options: Annotated[list[Inside], pydantic.Field(min_length=1)]) -> str:
         """Choose from a list, also from one that opens when it is clicked.
 

@@ -21,7 +21,7 @@ _CAPTCHAS = re.compile(
 
 
 class LoginActions(KeyboardActions):
-    @action(tags=("send",))
+    @action(effect=("write", "send"))
     async def fill_secret(self, ctx: Any, ref: Ref, name: Ref, site: Site) -> str:
         """Fill a field with a user name or password that you know by its name only.
 

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from agentorchestra.core.errors import ToolError
+from agentorchestra.environments.browser import limits
 from agentorchestra.environments.browser.actions.arguments import Count, Inside, Site, host_of, same_site
 from agentorchestra.environments.browser.actions.base import TabActions, agent_of
 from agentorchestra.environments.browser.session.chromium import playwright_api
@@ -22,7 +23,7 @@ _LOOK_AGAIN_S = 0.2
 
 
 class NavigationActions(TabActions):
-    @action(tags=("read", "network"))
+    @action(effect=("write", "read", "network"))
     async def go_to_url(self, ctx: Any, url: str) -> str:
         """Open an address in the current tab.
 
@@ -56,12 +57,12 @@ class NavigationActions(TabActions):
             raise
         return await self.settle(ctx)
 
-    @action(tags=("read", "network"))
+    @action(effect=("write", "read", "network"))
     async def go_back(self, ctx: Any) -> str:
         """Go back to the page before this one."""
         return await self._go(ctx, "back")
 
-    @action(tags=("read", "network"))
+    @action(effect=("write", "read", "network"))
     async def go_forward(self, ctx: Any) -> str:
         """Go forward again."""
         return await self._go(ctx, "forward")
@@ -75,14 +76,14 @@ class NavigationActions(TabActions):
             raise ToolError(f"there is no page to go {way} to in this tab; open an address with go_to_url")
         return await self.settle(ctx)
 
-    @action(tags=("read", "network"))
+    @action(effect=("write", "read", "network"))
     async def reload(self, ctx: Any) -> str:
         """Load the page again."""
         page = await self.tab(ctx, responsive=True)
         await self.within("loading it again", lambda: page.reload(wait_until="commit"), seconds=self.settings.load_s)
         return await self.settle(ctx)
 
-    @action(tags=("read", "network"))
+    @action(effect=("write", "read", "network"))
     async def open_tab(self, ctx: Any, url: str = "") -> str:
         """Open a new tab and make it the current one.
 
@@ -93,8 +94,8 @@ class NavigationActions(TabActions):
         tab = await self.current(ctx)  # the run's tabs are there
         if address and tab.address == BLANK and tab.dialog is None:  # it has an empty one
             return await self._open(ctx, address)
-        if len(self.session.tabs) >= self.settings.tabs:
-            raise ToolError(f"{self.settings.tabs} tabs are open, as many as there may be; close one with close_tab")
+        if len(self.session.tabs) >= limits.MOST_TABS:
+            raise ToolError(f"{limits.MOST_TABS} tabs are open, as many as there may be; close one with close_tab")
         self.session.current.pop(agent_of(ctx), None)
         tab = await self.current(ctx)
         if not address:
@@ -150,7 +151,7 @@ class NavigationActions(TabActions):
         """
         return await self._answer(ctx, accept, None)
 
-    @action(tags=("send",))
+    @action(effect=("write", "send"))
     async def answer_prompt(self, ctx: Any, text: str, site: Site) -> str:
         """Answer the prompt dialog that is open with a text.
 

@@ -24,7 +24,7 @@ _PAGES = re.compile(r"\s*(?:pp?\.\s*)?(\d{1,5})(?:\s*-\s*(\d{1,5}))?\s*")
 
 
 class PdfActions(FileActions):
-    @action(tags=("read", "network"))
+    @action(effect=("write", "read", "network"))
     async def pdf_viewer(
         self, ctx: Any, url: str = "", path: Inside = "", pages: Inside = "", search: Inside = ""
     ) -> ToolResult:

@@ -28,7 +28,7 @@ _WAYS = {"bottom": "down", "top": "up"}
 
 
 class PointerActions(TargetActions):
-    @action(tags=("read", "network"))
+    @action(effect=("write", "read", "network"))
     async def click(
         self,
         ctx: Any,
@@ -63,7 +63,7 @@ class PointerActions(TargetActions):
             await self.on(ref, lambda ms: target.click(button=button, click_count=count, modifiers=keys, timeout=ms))
         return await self.settle(ctx)
 
-    @action(tags=("read", "network"))
+    @action(effect=("write", "read", "network"))
     async def hover(self, ctx: Any, ref: Ref) -> str:
         """Move the mouse onto an element or a place and leave it there.
 
@@ -78,7 +78,7 @@ class PointerActions(TargetActions):
             await self.on(ref, lambda ms: target.hover(timeout=ms))
         return await self.settle(ctx)
 
-    @action(tags=("read", "network"))
+    @action(effect=("write", "read", "network"))
     async def drag(self, ctx: Any, start: Ref, end: Ref) -> str:
         """Drag from one element or place to another: things, sliders, maps.
 
@@ -98,7 +98,7 @@ class PointerActions(TargetActions):
         await self._drag(page, [origin, to])
         return await self.settle(ctx)
 
-    @action(tags=("read", "network"))
+    @action(effect=("write", "read", "network"))
     async def mouse_path(
         self,
         ctx: Any,
@@ -130,7 +130,7 @@ class PointerActions(TargetActions):
 
         await self.within("dragging", work)
 
-    @action(tags=("read", "network"))
+    @action(effect=("write", "read", "network"))
     async def mouse_wheel(self, ctx: Any, ref: Ref, dx: Number = 0, dy: Number = 0) -> str:
         """Turn the wheel over an element or a place: to zoom a map, to scroll what has no scroll bar.
 
@@ -150,7 +150,7 @@ class PointerActions(TargetActions):
         await self.within("turning the wheel", turn)
         return await self.settle(ctx)
 
-    @action(tags=("read", "network"))
+    @action(effect=("write", "read", "network"))
     async def scroll(
         self,
         ctx: Any,
@@ -179,7 +179,7 @@ class PointerActions(TargetActions):
             raise ToolError(f"it does not go further {_WAYS.get(direction, direction)}; {_rest(position)}")
         return f"scrolled; {_rest(position)}; {changed}"
 
-    @action(tags=("read", "network"))
+    @action(effect=("write", "read", "network"))
     async def scroll_to_text(self, ctx: Any, text: Inside, nth: Annotated[Count, Field(ge=1, le=1000)] = 1) -> str:
         """Scroll to where a text stands on the page.
 

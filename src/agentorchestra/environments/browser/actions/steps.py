@@ -26,7 +26,7 @@ class Step(TypedDict, total=False):
 
 
 class StepActions(TabActions):
-    @action(composite=True)
+    @action(effect="composite")
     async def act_(
         self, ctx: Any, steps: Annotated[list[Step], Field(min_length=1, max_length=30)], site: Site = ""
     ) -> ToolResult:
@@ -62,7 +62,7 @@ class StepActions(TabActions):
         text = TextBlock(text="\n".join(lines), source=last, trust=Trust.UNTRUSTED)
         return ToolResult(content=text, sources=tuple(previous))
 
-    @action(composite=True)
+    @action(effect="composite")
     async def look(
         self, ctx: Any, at: Literal["text", "elements", "picture"] = "text", part: Inside = ""
     ) -> ToolResult:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentorchestra.core.content import Source
 from agentorchestra.core.errors import ToolError
+from agentorchestra.environments.browser import limits
 from agentorchestra.environments.browser.actions.arguments import PagePoint, point_of
 from agentorchestra.environments.browser.actions.base import TabActions, gone_sentence
 from agentorchestra.environments.browser.scripts import ask
@@ -90,7 +91,7 @@ class TargetActions(TabActions):
         api = playwright_api()
 
         async def work() -> Any:
-            for ms in (_FIRST_MS, self.settings.call_s * 800):
+            for ms in (_FIRST_MS, limits.CALL_S * 800):
                 try:
                     return await act(ms)
                 except api.TimeoutError as error:
@@ -106,7 +107,7 @@ class TargetActions(TabActions):
                 except api.Error as error:
                     raise mistake(error, ref) from None
 
-        return await self.within(f"using {ref}", work, seconds=self.settings.call_s + _FIRST_MS / 1000)
+        return await self.within(f"using {ref}", work, seconds=limits.CALL_S + _FIRST_MS / 1000)
 
     async def ask(
         self, stage: str, target: Page | Frame | ElementHandle, function: str, *args: Any, seconds: float | None = None

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from agentorchestra.core.content import TextBlock, Trust
 from agentorchestra.core.errors import ToolError
+from agentorchestra.environments.browser import limits
 from agentorchestra.environments.browser.actions.arguments import Number, Ref
 from agentorchestra.environments.browser.actions.extraction import ExtractionActions
 from agentorchestra.environments.browser.scripts import of_page
@@ -23,7 +24,7 @@ _FILM_S = 8.0  # seconds that a film has to load, or to go to a second, before i
 
 
 class VideoActions(ExtractionActions):
-    @action(tags=("read", "network"))
+    @action(effect=("write", "read", "network"))
     async def video_viewer(
         self,
         ctx: Any,
@@ -39,7 +40,7 @@ class VideoActions(ExtractionActions):
             ref: the video, where there are several; empty for the largest.
         """
         film = await self._film(ctx, ref)
-        wait = self.settings.call_s + _FILM_S
+        wait = limits.CALL_S + _FILM_S
         await self.ask("loading the video", film, "ready", _FILM_S, seconds=wait)
         state = as_told(Film, await self.ask("looking at the video", film, "filmState"))
         if state.error or not state.ready:

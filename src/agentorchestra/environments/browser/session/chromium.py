@@ -23,6 +23,7 @@ import psutil
 
 from agentorchestra.core.errors import MissingExtraError, ToolError
 from agentorchestra.core.settings import BrowserSettings
+from agentorchestra.environments.browser import limits
 from agentorchestra.environments.browser.session.boundary import FLAGS
 from agentorchestra.environments.browser.session.guard import BrowserGuard
 from agentorchestra.environments.browser.view.references import teach
@@ -279,7 +280,7 @@ class SharedBrowser:
         self._lock = asyncio.Lock()
         self._now: _Launched | None = None
         self._users: set[object] = set()
-        self._looks = asyncio.Semaphore(settings.looks_at_once)
+        self._looks = asyncio.Semaphore(limits.LOOKS)
         self.generation = 0  # counts launches; pages and contexts of an earlier one are gone
 
     @property
@@ -347,7 +348,7 @@ class SharedBrowser:
     async def _end(self) -> None:
         now, self._now = self._now, None
         if now is not None:
-            await now.end(self.settings.call_s)
+            await now.end(limits.CALL_S)
 
 
 def shared_browser(settings: BrowserSettings) -> SharedBrowser:

@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.settings import BrowserSettings
+from agentorchestra.environments.browser import limits
 from agentorchestra.environments.browser.session.chromium import first_line, within
 from agentorchestra.environments.manifest import place_file
 
@@ -84,12 +85,12 @@ class Downloads:
             if file.state == "refused":
                 await self._cancel(download)
                 return
-            async with asyncio.timeout(self._settings.download_s):
+            async with asyncio.timeout(limits.DOWNLOAD_S):
                 await self._wait(tab, download, file, artifacts)
             if file.state == "under way":
                 await self._save(download, file)
         except TimeoutError:
-            file.state, file.reason = "failed", f"it took longer than {self._settings.download_s:g} s and was cancelled"
+            file.state, file.reason = "failed", f"it took longer than {limits.DOWNLOAD_S:g} s and was cancelled"
             await self._cancel(download)
         except asyncio.CancelledError:
             file.state = "cut off"
@@ -98,11 +99,11 @@ class Downloads:
             file.state, file.reason = "failed", first_line(exc)
         finally:
             with contextlib.suppress(Exception):
-                await within(download.delete(), self._settings.call_s)
+                await within(download.delete(), limits.CALL_S)
 
     async def _cancel(self, download: Any) -> None:
         with contextlib.suppress(Exception):
-            await within(download.cancel(), self._settings.call_s)
+            await within(download.cancel(), limits.CALL_S)
 
     async def _wait(self, tab: Tab, download: Any, file: Loaded, artifacts: Path | None) -> None:
         """Wait until it has ended; one that grows too large is cancelled."""
@@ -131,7 +132,7 @@ class Downloads:
         """Put it on disk and look whether it is there."""
         path = await asyncio.to_thread(self._ground.temporary)
         try:
-            await within(download.save_as(path), self._settings.call_s + self._settings.download_s)
+            await within(download.save_as(path), limits.CALL_S + limits.DOWNLOAD_S)
             file.size = (await asyncio.to_thread(path.stat)).st_size
             if self._too_large(file):
                 return

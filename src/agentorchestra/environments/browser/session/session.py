@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from agentorchestra.core.errors import AgentOrchestraError, ToolError
 from agentorchestra.core.settings import BrowserSettings, WebSettings
+from agentorchestra.environments.browser import limits
 from agentorchestra.environments.browser.actions.arguments import host_of
 from agentorchestra.environments.browser.scripts import script
 from agentorchestra.environments.browser.session.boundary import Boundary
@@ -69,7 +70,7 @@ class BrowserSession:
         self.credentials: dict[str, tuple[str, str]] = {}  # user and password of hosts that ask by HTTP
         self.boundary = Boundary(web, private=settings.private, allow=settings.allow, deny=settings.deny)
         self.downloads = Downloads(settings, ground)
-        self._keeper = StorageKeeper(ground, record, settings.call_s)
+        self._keeper = StorageKeeper(ground, record, limits.CALL_S)
         self._proxy: BoundaryProxy | None = None
         self._shared: SharedBrowser | None = None
         self._context: BrowserContext | None = None
@@ -125,11 +126,11 @@ class BrowserSession:
                 proxy=self._proxy.for_context,
                 storage_state=state or None,
             ),
-            self.settings.call_s,
+            limits.CALL_S,
         )
-        await within(listen(context), self.settings.call_s)
+        await within(listen(context), limits.CALL_S)
         # Playwright's own limits come first: they say what was waited for.
-        context.set_default_timeout(self.settings.call_s * 800)
+        context.set_default_timeout(limits.CALL_S * 800)
         context.set_default_navigation_timeout(self.settings.load_s * 950)
         return context
 
@@ -143,12 +144,12 @@ class BrowserSession:
 
     def _new_tab(self, agent: str) -> Tab:
         """Add an agent's tab. If there are too many, close the one used longest ago: of nobody, else of this agent."""
-        if len(self.tabs) >= self.settings.tabs:
+        if len(self.tabs) >= limits.MOST_TABS:
             numbers = self.current.values()
             ranks = {"": 0, agent: 1}
             oldest = min(self.tabs.values(), key=lambda tab: (tab.number in numbers, ranks.get(tab.agent, 2), tab.used))
             page = oldest.page
-            self._forget(oldest, f"tab {oldest.number} was closed: {self.settings.tabs} are open, the most there are")
+            self._forget(oldest, f"tab {oldest.number} was closed: {limits.MOST_TABS} are open, the most there are")
             if page is not None:
                 self._later(page.close())
         tab = self.tabs[self._next] = Tab(self._next, agent)
@@ -157,7 +158,7 @@ class BrowserSession:
 
     async def _open_page(self, context: BrowserContext, tab: Tab) -> None:
         address = tab.url
-        page = await within(context.new_page(), self.settings.call_s)
+        page = await within(context.new_page(), limits.CALL_S)
         self._watch(tab, page)
         with contextlib.suppress(Exception):
             await self._attach(tab, page)
@@ -165,7 +166,7 @@ class BrowserSession:
             return
         try:
             source = f"({script('store.js')})({json.dumps(tab.storage)})"
-            async with await within(page.add_init_script(source), self.settings.call_s):
+            async with await within(page.add_init_script(source), limits.CALL_S):
                 await within(page.goto(address, wait_until="commit"), self.settings.load_s)
         except Exception as exc:
             tab.note(f"{address[:200]} could not be opened again: {first_line(exc)}")
@@ -179,16 +180,16 @@ class BrowserSession:
 
     async def _attach(self, tab: Tab, page: Page) -> None:
         """Listen to what the browser itself says of a page, also when the page does not answer any more."""
-        cdp = await within(page.context.new_cdp_session(page), self.settings.call_s)
+        cdp = await within(page.context.new_cdp_session(page), limits.CALL_S)
         cdp.on("Page.downloadWillBegin", lambda event: tab.download_ids.append((event["url"], event["guid"])))
         cdp.on("Page.frameScheduledNavigation", tab.leads_on)
         cdp.on("Page.windowOpen", tab.opens)
-        await within(cdp.send("Page.enable"), self.settings.call_s)
+        await within(cdp.send("Page.enable"), limits.CALL_S)
         if asking := [host for host, names in self.settings.logins.items() if len(names) == 2]:
             cdp.on("Fetch.requestPaused", lambda event: self._later(_go_on(cdp, event)))
             params = {"handleAuthRequests": True, "patterns": [{"urlPattern": f"*://{host}/*"} for host in asking]}
             cdp.on("Fetch.authRequired", lambda event: self._later(self._log_in(cdp, event)))
-            await within(cdp.send("Fetch.enable", params), self.settings.call_s)
+            await within(cdp.send("Fetch.enable", params), limits.CALL_S)
         tab.cdp = cdp
 
     async def _log_in(self, cdp: CDPSession, event: Any) -> None:
@@ -202,9 +203,9 @@ class BrowserSession:
 
     def _add_popup(self, opener: Tab, page: Page) -> None:
         """Add a tab for a page that a page opened, the current one of whoever worked in the other."""
-        if len(self.tabs) >= self.settings.tabs:
+        if len(self.tabs) >= limits.MOST_TABS:
             opener.note(
-                f"the page opened another tab, which was closed: {self.settings.tabs} are open, the most there are"
+                f"the page opened another tab, which was closed: {limits.MOST_TABS} are open, the most there are"
             )
             page.on("download", refuse)
             self._later(page.close())
@@ -227,7 +228,7 @@ class BrowserSession:
             if page not in pages:  # of a worker that opened a window, or given up and not closed yet
                 self._later(page.close())
         closed = [tab for tab in self.tabs.values() if tab.page is not None and tab.page.is_closed()]
-        if closed and not await self.shared.answers(self.settings.call_s):
+        if closed and not await self.shared.answers(limits.CALL_S):
             self.shared.kill(self._generation)
             return
         for tab in closed:
@@ -256,7 +257,7 @@ class BrowserSession:
 
     async def _try(self, call: Awaitable[Any]) -> None:
         with contextlib.suppress(Exception):
-            await within(call, self.settings.call_s)
+            await within(call, limits.CALL_S)
 
     def _later(self, call: Awaitable[Any]) -> None:
         task = asyncio.ensure_future(self._try(call))
@@ -311,14 +312,14 @@ class BrowserSession:
             await within(tab.interruption.wait(), 0.1)
 
     async def run(self, tab: Tab, stage: str, make: Callable[[], Awaitable[T]], seconds: float | None = None) -> T:
-        """Return the result of a call on a tab, which has so many seconds (None for `call_s` of the settings).
+        """Return the result of a call on a tab, which has so many seconds (None for `CALL_S`).
 
         Raises DialogOpened, or a ToolError that begins with `stage`: then the page answers again, or was replaced.
         """
         if tab.dialog is not None:
             raise DialogOpened
         api = playwright_api()
-        limit = seconds if seconds is not None else self.settings.call_s
+        limit = seconds if seconds is not None else limits.CALL_S
         if not tab.dead:
             tab.interruption.clear()
         loop = asyncio.get_running_loop()
@@ -376,12 +377,12 @@ class BrowserSession:
             return await self._replace(tab, "crashed")
         if tab.page is None or await self._answers(tab):
             return ""
-        if not await self.shared.answers(self.settings.call_s):
+        if not await self.shared.answers(limits.CALL_S):
             await self._begin_again()
             return f"the browser did not answer any more, and another one was started; {_AGAIN}"
         if tab.cdp is not None:
             with contextlib.suppress(Exception):
-                await within(tab.cdp.send("Page.stopLoading"), self.settings.call_s / 2)
+                await within(tab.cdp.send("Page.stopLoading"), limits.CALL_S / 2)
             if await self._answers(tab):
                 tab.loading = False
                 return "its loading was stopped; what is there can be used"
@@ -391,7 +392,7 @@ class BrowserSession:
         if tab.page is None or tab.dead or tab.page.is_closed():
             return False
         try:
-            await within(tab.page.evaluate("1"), self.settings.call_s / 2)
+            await within(tab.page.evaluate("1"), limits.CALL_S / 2)
         except Exception:  # whatever is wrong with it
             return tab.dialog is not None
         return True
@@ -404,7 +405,7 @@ class BrowserSession:
         note = f"the page {problem} and was closed, its tab is empty now; open {was[:200]} again, or go another way"
         try:
             if page is not None:
-                await within(page.close(), self.settings.call_s)
+                await within(page.close(), limits.CALL_S)
             await self._open_page(await self.context(), tab)
         except Exception:
             if await self._reopen():
@@ -416,10 +417,10 @@ class BrowserSession:
     async def _reopen(self) -> bool:
         """Close the whole context and open another one; return whether that was possible."""
         context = self._context
-        if context is None or not await self.shared.answers(self.settings.call_s):
+        if context is None or not await self.shared.answers(limits.CALL_S):
             return False
         try:
-            await within(context.close(), self.settings.call_s)
+            await within(context.close(), limits.CALL_S)
             self._lose("the run's pages were closed, because one of them could not be")
             await self.context()
         except Exception:
