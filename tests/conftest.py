@@ -19,6 +19,7 @@ from agentorchestra.log.store.sqlite import SqliteStore
 from tests.postgres import Postgres, postgres
 from tests.registered import FOLDERS, begin_registered
 from tests.support.again import try_again
+from tests.support.sharing import keep_together
 
 # A shell that starts the tests in the background lets them ignore Ctrl-C, and every process they start inherits that:
 # tests that interrupt a process would wait for ever.
@@ -59,8 +60,9 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.hookimpl(tryfirst=True)  # before cases are chosen by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as long what `sampled` leaves out, and as to be tried again what drives a real browser or desktop."""
+    """Mark as long what `sampled` leaves out, as to be tried again what drives a real browser or desktop, and groups."""
     try_again(items)
+    keep_together(items)
     seen: Counter[str] = Counter()
     for item in items:
         if (sampled := item.get_closest_marker("sampled")) is not None:

@@ -11,6 +11,8 @@ from typing import TypeVar
 
 import pytest
 
+from tests.support.sharing import fixtures_of
+
 F = TypeVar("F", bound=Callable[..., object])
 
 _LEAKS = "(?i)unraisable|unhandled thread|UnhandledThread|ResourceWarning|never awaited"
@@ -34,10 +36,7 @@ def try_again(items: Iterable[pytest.Item]) -> None:
 
 def _given(item: pytest.Item) -> bool:
     """Whether one of the test's fixtures gives something real."""
-    if not isinstance(item, pytest.Function):
-        return False
-    fixtures = (one for each in item._fixtureinfo.name2fixturedefs.values() for one in each)
-    return any(getattr(one.func, "real", False) for one in fixtures)
+    return any(getattr(fixture.func, "real", False) for fixture in fixtures_of(item))
 
 
 __all__ = ["real", "try_again"]
