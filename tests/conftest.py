@@ -19,7 +19,6 @@ from agentorchestra.log.store.sqlite import SqliteStore
 from tests.postgres import Postgres, postgres
 from tests.registered import FOLDERS, begin_registered
 from tests.support.again import try_again
-from tests.support.sharing import keep_together
 
 # A shell that starts the tests in the background lets them ignore Ctrl-C, and every process they start inherits that:
 # tests that interrupt a process would wait for ever.
@@ -60,9 +59,8 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.hookimpl(tryfirst=True)  # before cases are chosen by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as long what `sampled` leaves out, as to be tried again what drives a real browser or desktop, and groups."""
+    """Mark as long what `sampled` leaves out, and as to be tried again what drives a real browser or desktop."""
     try_again(items)
-    keep_together(items)
     seen: Counter[str] = Counter()
     for item in items:
         if (sampled := item.get_closest_marker("sampled")) is not None:
@@ -70,6 +68,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if seen[test] % sampled.args[0]:
                 item.add_marker(pytest.mark.long)
             seen[test] += 1
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object | None:
+    """Hand out the tests of some modules to one process (`tests.support.sharing`)."""
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from tests.support.sharing import Together
+
+    return Together(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)

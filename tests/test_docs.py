@@ -54,7 +54,7 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-SLOW_EXAMPLES = {"search.md", "models.md", "mcp.md"}
+SLOW_EXAMPLES = {"evaluation.md", "mcp.md", "mobile.md", "models.md", "programs.md", "search.md"}
 """Pages whose programs take seconds."""
 
 

@@ -251,6 +251,7 @@ def test_tools_that_this_process_does_not_have(app: Folder) -> None:
     assert "the app 'app:workspace' cannot be loaded from" in done.error
 
 
+@pytest.mark.long
 def test_a_killed_process_leaves_a_log_that_goes_on(app: Folder) -> None:
     app.hold()
     with app.start("run", "PLAN nap") as started:

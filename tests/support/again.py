@@ -11,8 +11,6 @@ from typing import TypeVar
 
 import pytest
 
-from tests.support.sharing import fixtures_of
-
 F = TypeVar("F", bound=Callable[..., object])
 
 _LEAKS = "(?i)unraisable|unhandled thread|UnhandledThread|ResourceWarning|never awaited"
@@ -36,7 +34,10 @@ def try_again(items: Iterable[pytest.Item]) -> None:
 
 def _given(item: pytest.Item) -> bool:
     """Whether one of the test's fixtures gives something real."""
-    return any(getattr(fixture.func, "real", False) for fixture in fixtures_of(item))
+    if not isinstance(item, pytest.Function):
+        return False
+    fixtures = (one for each in item._fixtureinfo.name2fixturedefs.values() for one in each)
+    return any(getattr(one.func, "real", False) for one in fixtures)
 
 
 __all__ = ["real", "try_again"]

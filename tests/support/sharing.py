@@ -1,28 +1,32 @@
-"""Tests that share what is made once for their module: a browser, a server, a recorded run.
+"""Tests that share what is made once for their module, a browser, a server or a recorded run, go to one process.
 
-They go to one process, or each of the processes would make its own.
+Else each of the processes would make its own. The controller of pytest-xdist knows tests by their names alone, and the
+marker `xdist_group` does nothing with pytest 9.2 (pytest-xdist, issue 1386): the source of a module says it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import chain
-from typing import Any
+import re
+from functools import cache
+from pathlib import Path
 
-import pytest
+from xdist.scheduler import LoadGroupScheduling
 
-
-def keep_together(items: Iterable[pytest.Item]) -> None:
-    """Group the tests of a module that share a fixture of it, for `--dist loadgroup`."""
-    for item in items:
-        if any(fixture.scope == "module" for fixture in fixtures_of(item)):
-            item.add_marker(pytest.mark.xdist_group(f"{item.path.parent.name}-{item.path.stem}"))
+_MADE_ONCE = re.compile(r'(?<!loop_)scope="module"')
 
 
-def fixtures_of(item: pytest.Item) -> Iterator[pytest.FixtureDef[Any]]:
-    """Yield the fixtures that a test uses, directly or through others."""
-    if isinstance(item, pytest.Function):
-        yield from chain.from_iterable(item._fixtureinfo.name2fixturedefs.values())
+class Together(LoadGroupScheduling):  # type: ignore[misc]  # xdist has no types
+    """Hands out tests one by one, but a module whole where its tests share something."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        module = nodeid.partition("::")[0]
+        return module if shares(self.config.rootpath / module) else str(super()._split_scope(nodeid))
 
 
-__all__ = ["fixtures_of", "keep_together"]
+@cache
+def shares(module: Path) -> bool:
+    """Return whether a fixture in the file is made once for the module."""
+    return _MADE_ONCE.search(module.read_text(encoding="utf-8")) is not None
+
+
+__all__ = ["Together", "shares"]
