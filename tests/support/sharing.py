@@ -10,12 +10,12 @@ import re
 from functools import cache
 from pathlib import Path
 
-from xdist.scheduler import LoadGroupScheduling
+from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]
 
 _MADE_ONCE = re.compile(r'(?<!loop_)scope="module"')
 
 
-class Together(LoadGroupScheduling):  # type: ignore[misc]  # xdist has no types
+class Together(LoadGroupScheduling):  # type: ignore[misc]
     """Hands out tests one by one, but a module whole where its tests share something."""
 
     def _split_scope(self, nodeid: str) -> str:
