@@ -70,6 +70,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             seen[test] += 1
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object | None:
+    """Hand out the tests of some modules to one process (`tests.support.sharing`)."""
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from tests.support.sharing import Together
+
+    return Together(config, log)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def unsynced() -> Iterator[None]:
     """Do not wait for the disk in this process: what is written there outlives processes, not the machine.

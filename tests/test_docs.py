@@ -54,7 +54,7 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-SLOW_EXAMPLES = {"search.md", "models.md", "mcp.md"}
+SLOW_EXAMPLES = {"evaluation.md", "mcp.md", "mobile.md", "models.md", "programs.md", "search.md"}
 """Pages whose programs take seconds."""
 
 
@@ -73,7 +73,8 @@ def test_python_examples_run(place: Path, page: str, code: str) -> None:
 
 
 OF_THE_SHELL = re.compile(r"[|<>&;$*?`#]")
-"""What makes more of a line than a command and its words."""
+"""What makes more of a line than a command and its words, outside of quotes."""
+QUOTED = re.compile(r"""'[^']*'|"[^"$`\\]*\"""")
 
 
 SLOW = {
@@ -105,7 +106,7 @@ def test_console_examples_run(place: Path, page: str, text: str) -> None:
     assert commands
     for command in commands:
         words = shlex.split(command)
-        if words[0] == "agentorchestra" and not OF_THE_SHELL.search(command):
+        if words[0] == "agentorchestra" and not OF_THE_SHELL.search(QUOTED.sub("", command)):
             done = run(["-m", *words], cwd=place, environ=os.environ, timeout=LONGEST_S)
         else:
             line = command.replace("agentorchestra", f"{sys.executable} -m agentorchestra", 1)

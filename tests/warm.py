@@ -13,6 +13,7 @@ import io
 import multiprocessing
 import os
 import random
+import resource
 import runpy
 import signal
 import subprocess
@@ -160,6 +161,7 @@ def start(
     cwd: Path | None = None,
     streams: Sequence[Any],
     session: bool = False,
+    limits: Mapping[int, int] | None = None,
 ) -> subprocess.Popen[str]:
     """Start Python with these words, as `run` does, and leave it running.
 
@@ -169,6 +171,7 @@ def start(
         cwd: its folder, by default the one of this process.
         streams: its stdin, stdout and stderr: a descriptor, a file, `subprocess.PIPE` or `subprocess.DEVNULL` each.
         session: it leads a session of its own on the terminal that its stdin is.
+        limits: of its resources, by `resource.RLIMIT_...`.
 
     Returns:
         A `Running`, which tests use like a `subprocess.Popen`.
@@ -189,7 +192,8 @@ def start(
             opened += [child] if stream == subprocess.DEVNULL else []
         theirs.append(child)
     descriptors = [_Descriptor(number) for number in theirs]
-    arguments = ([str(word) for word in words], dict(environ), str(cwd or Path.cwd()), descriptors, session)
+    place = str(cwd or Path.cwd())
+    arguments = ([str(word) for word in words], dict(environ), place, descriptors, session, dict(limits or {}))
     process = _CONTEXT.Process(target=_work_on, args=arguments)
     try:
         with _ONE:
@@ -214,8 +218,17 @@ def _copied_descriptor(copy: Any) -> _Descriptor:
     return _Descriptor(copy.detach())
 
 
-def _work_on(words: list[str], environ: dict[str, str], cwd: str, streams: list[_Descriptor], session: bool) -> None:
+def _work_on(
+    words: list[str],
+    environ: dict[str, str],
+    cwd: str,
+    streams: list[_Descriptor],
+    session: bool,
+    limits: dict[int, int],
+) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number, most in limits.items():
+        resource.setrlimit(number, (most, most))
     if session:
         os.setsid()
         fcntl.ioctl(streams[0].number, termios.TIOCSCTTY, 0)

@@ -388,7 +388,7 @@ async def checksums(store: SqlStore, run: str) -> list[tuple[int, int]]:
     return await store._read(lambda connection: [(one.seq, one.checksum) for one in connection.execute(chosen)])
 
 
-@pytest.mark.sampled(11)
+@pytest.mark.sampled(18)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda one: one.__name__)
 @pytest.mark.parametrize("there", ["postgres", "sqlite"])
 async def test_a_run_is_the_same_in_the_other_database(

@@ -201,12 +201,14 @@ class Folder:
         stdout: Any = subprocess.PIPE,
         preexec_fn: Callable[[], object] | None = None,
         prefix: Sequence[str] = (),
+        limits: Mapping[int, int] | None = None,
         cold: bool = False,
         **options: Any,
     ) -> Started:
         """A command that is left running.
 
-        It is a fork of a process that imported the package, unless it is to be cold or has modules of its own.
+        It is a fork of a process that imported the package, unless it is to be cold or has modules of its own; only
+        such a fork is given limits of its resources.
         """
         environ = {**clean_environment(), **self.environment, **(env or {})}
         if not (cold or preexec_fn or prefix or options or "PYTHONPATH" in (env or {})):
@@ -216,8 +218,11 @@ class Folder:
                     environ=environ,
                     cwd=self.path,
                     streams=(stdin, stdout, subprocess.PIPE),
+                    limits=limits,
                 )
             )
+
+        assert not limits, "limits are for warm processes"
 
         def prepare() -> None:
             # A process started in the background may have inherited that it ignores Ctrl-C.

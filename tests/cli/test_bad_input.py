@@ -110,8 +110,8 @@ def test_a_newer_workspace(folder: Folder) -> None:
         assert done.code == 1
         assert "written by a later version of agentorchestra (format '9999'" in done.error
         assert "upgrade, or choose another --workspace" in done.error
-    assert "9999" in folder.run("doctor").out
-    assert folder.run("doctor").code == 1
+    checked = folder.run("doctor")
+    assert checked.code == 1 and "9999" in checked.out
 
 
 def test_a_corrupt_workspace(folder: Folder) -> None:
@@ -214,11 +214,7 @@ def test_the_quota_of_the_workspace(app: Folder) -> None:
 @pytest.mark.long
 def test_a_full_disk(app: Folder) -> None:
     assert app.run("runs").code == 0
-
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
-
-    done = app.run("run", "PLAN fill", "--json", preexec_fn=limit)
+    done = app.run("run", "PLAN fill", "--json", limits={resource.RLIMIT_FSIZE: 1_000_000})
     assert done.code == 1
     assert "no space left for the log" in done.error
     assert done.json["run_id"] == app.ids()[0]
@@ -229,10 +225,7 @@ def test_a_full_disk(app: Folder) -> None:
 
 
 def test_a_disk_that_is_full_from_the_start(folder: Folder) -> None:
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-
-    done = folder.run("run", QUESTION, preexec_fn=limit)
+    done = folder.run("run", QUESTION, limits={resource.RLIMIT_FSIZE: 0})
     assert done.code == 1
     assert "no space left" in done.error
     assert folder.run("run", QUESTION, "-f", "lease.txt").code == 0
@@ -258,6 +251,7 @@ def test_tools_that_this_process_does_not_have(app: Folder) -> None:
     assert "the app 'app:workspace' cannot be loaded from" in done.error
 
 
+@pytest.mark.long
 def test_a_killed_process_leaves_a_log_that_goes_on(app: Folder) -> None:
     app.hold()
     with app.start("run", "PLAN nap") as started:

@@ -21,6 +21,7 @@ from agentorchestra.cli.entry import Unfinished
 from agentorchestra.cli.view.model import RunView
 from agentorchestra.cli.view.picture import picture
 from agentorchestra.core.errors import FencedError
+from agentorchestra.core.events import Event
 from agentorchestra.core.spec import RunResult, RunStatus
 from agentorchestra.runtime.engine import owner_of
 from agentorchestra.workspace import Workspace
@@ -151,18 +152,27 @@ async def test_a_dumb_terminal_gets_lines(tmp_path: Path, monkeypatch: pytest.Mo
         screen.close()
 
 
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> list[Event]:
+    """The events of a run with wide characters, and with some that steer a terminal."""
+
+    async def work() -> list[Event]:
+        async with team(tmp_path_factory.mktemp("wide"), fail_first=True, asks=True) as ws:
+            task = f"比較する {TASK} \x1b[2J\u202e" + "very long " * 50
+            result = await ws.run(task, model="scripted", system="react")
+            await ws.tell(result.run_id, "見積もりは二つ\nあります" * 20)
+            return await ws.log.events(result.run_id)
+
+    return asyncio.run(work())
+
+
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("width", [1, 2, 7, 20, 40, 200])
 @pytest.mark.parametrize("height", [None, 1, 3, 10])
-async def test_every_line_fits(tmp_path: Path, width: int, height: int | None) -> None:
+def test_every_line_fits(wide: list[Event], width: int, height: int | None) -> None:
     """At every moment of a run, with wide characters and in a terminal that has none."""
-    async with team(tmp_path, fail_first=True, asks=True) as ws:
-        task = f"比較する {TASK} \x1b[2J\u202e" + "very long " * 50
-        result = await ws.run(task, model="scripted", system="react")
-        await ws.tell(result.run_id, "見積もりは二つ\nあります" * 20)
-        events = await ws.log.events(result.run_id)
     view = RunView()
-    for event in events:
+    for event in wide:
         view.apply(event)
         said = {str(key): "長い文章 and words\n" * 5 for key in view.spans}
         for encoding in ("utf-8", "latin-1"):

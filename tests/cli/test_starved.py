@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from agentorchestra.core.resources import shortage
+from tests import warm
 from tests.support.patience import LONGEST_S
 
 QUESTION = "What is 6 * 7?"
@@ -60,7 +62,7 @@ def ended(words: list[str], *, limit: tuple[int, int] | None = None) -> subproce
     )
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("most", [12, 14, 16, 18])
 def test_too_few_descriptors(tmp_path: Path, most: int) -> None:
     done = ended([*RUN, "--workspace", str(tmp_path / "ws")], limit=(resource.RLIMIT_NOFILE, most))
@@ -83,12 +85,12 @@ def test_limits_that_suffice_for_no_run(tmp_path: Path, limit: int, most: int, s
     assert not (tmp_path / "ws").exists()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)  # each way, and each number of threads
 @pytest.mark.parametrize("how", ["refused", "dies"])
 @pytest.mark.parametrize("most", [0, 3])
 def test_no_further_thread(tmp_path: Path, how: str, most: int) -> None:
     words = ["run", QUESTION, "--model", "offline", "--workspace", str(tmp_path / "ws")]
-    done = ended([sys.executable, "-c", PROGRAM, how, str(most), *words])
+    done = warm.run(["-c", PROGRAM, how, str(most), *words], environ=os.environ, timeout=LONGEST_S)
     assert done.returncode == 1, done.stderr
     said = (
         "this process cannot start another thread"

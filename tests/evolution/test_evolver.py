@@ -287,6 +287,7 @@ class Rewriter(Mender):
         return ModelResponse(text=f"```\n{code}\n```")
 
 
+@pytest.mark.long
 async def test_a_program_evolves_a_component_of_its_own_workspace(tmp_path: Path) -> None:
     shop = Shop(tmp_path)
     options: dict[str, Any] = {"name": "cents", "optimiser": "reflection", "optimiser_model": "mender"}

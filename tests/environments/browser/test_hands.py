@@ -235,6 +235,7 @@ async def test_what_was_covered_and_is_removed_while_it_is_clicked_is_gone(site:
     assert f"there is no element '{ref}' on the page now" in site.said
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("name", ["By a link", "By a script"])
 async def test_a_window_is_waited_for_until_it_is_there(site: Site, name: str) -> None:
