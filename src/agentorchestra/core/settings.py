@@ -744,6 +744,7 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
         app: `module:workspace`: where a fresh process finds the user's tools and dependencies.
         model: the default model.
         system: the default system.
+        models: named profiles.
         roles: model and parameters by role: planner, analyzer, reporter, ...; for media vision, hearing, video.
         budget: default limits; without a dollar limit, 1 US dollar holds for priced models.
         max_steps: decisions per run's top agent.
@@ -755,7 +756,9 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
         in_view_chars: characters of all files' text up to which it stands in the first prompt; 0 for none. The deep
             analyzer is shown the text of pages that its task names up to as many.
         in_view_pictures: pictures at most that go along with it, to a model that may see.
+        reasoning, finish, action: see Reasoning, Finish, Action.
         memory: of runs' top agents: `none`, `window`, `summary`, `insights`, `workflow`, or the user's own.
+        on_ask, on_uncertain: see OnAsk, OnUncertain.
         max_bytes: quota of the workspace's database, None for no limit but the disk; of SQLite only.
         database: of PostgreSQL, `postgresql://user@host:5432/name`, for the log instead of a file in the folder; never
             shown, as it may hold a password.

@@ -260,6 +260,7 @@ class Composition:
         return record
 
     async def accepted(self, request: Acceptance) -> str | None:
+        """Return the run that was accepted under a request's key, if any; RequestKeyError if for another one."""
         key = request.key
         found = None if key is None else await self.store.request(key)
         if found is None:

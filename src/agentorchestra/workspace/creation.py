@@ -310,6 +310,7 @@ class RunCreator:
         """Return what the manifest of every new run has: of its models and limits, of settings and process.
 
         Args:
+            budget: that was given.
             wanted: the parts of its main agent.
             media_cost: count what models that only see or hear may cost.
         """
@@ -785,6 +786,7 @@ class RunCreator:
             manifest: with the fork's other changes.
             equipment: with these versions, and those of its parent.
             versions: the versions that the fork names itself.
+            overrides: of the fork.
         """
         from agentorchestra.tea.programs.sources import pin_of
 

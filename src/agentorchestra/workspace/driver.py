@@ -49,6 +49,7 @@ class ReplayReport(BaseModel):
     """The end of a replay.
 
     Attributes:
+        run_id: the run.
         keys: effects visited, all of them recorded.
         status: of the recorded run.
         answer: the answer the replay came to, "" when the recording ends before one.
@@ -64,6 +65,8 @@ class RunDriver:
     """Drives, resumes and replays the runs of a workspace.
 
     Args:
+        parts: of the workspace.
+        equipper: equips the runs.
         handlers: give them their services.
     """
 
@@ -369,6 +372,7 @@ class RunDriver:
                 await told
 
     async def stream(self, run_id: str, objects: RunObjects) -> AsyncGenerator[Notice, None]:
+        """Drive a run and yield what happens in it, at last the end with the result."""
         async with self.watched(run_id) as queue:
             work = asyncio.create_task(self.drive(run_id, objects))
             self._tasks.add(work)

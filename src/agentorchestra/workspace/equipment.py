@@ -166,6 +166,7 @@ class Equipper:
     """Equips runs from a workspace; what was given to one run, another run never sees.
 
     Args:
+        parts: of the workspace.
         given: what runs were given in this process; also before the workspace was opened again.
         clients: the models that were given to runs as objects, but for scripted ones that are used up.
     """

@@ -36,6 +36,7 @@ class Handlers:
     """Makes the services that runs are driven with.
 
     Args:
+        parts: of the workspace.
         ended: is called when a run has ended, while its environments are still open.
     """
 

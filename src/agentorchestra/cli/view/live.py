@@ -223,6 +223,7 @@ class LiveDisplay(PictureDisplay):
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
+        """Take the picture away, and draw it again after."""
         self._stop()
         try:
             yield
