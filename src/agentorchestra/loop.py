@@ -436,7 +436,6 @@ class Rival:
 
     Attributes:
         state: the state it came to; of a call that was held back it holds PROPOSED as the result.
-        ctx: its branch.
         before: the state it began with.
         decision: of its step; None for a whole run, and for work that had ended before.
         results: of the decision's calls, None for those that were held back.

@@ -66,7 +66,6 @@ class Agent:
             pays for these.
         max_steps: decisions it may take in one delegation.
         drive: runs it; None for the ordinary loop over its prompt and tools.
-        version: of the component.
         carried: components that it needs in the workspace besides itself (tea/transformations).
         evolvable: which of its variables (`ws.acp.vars`) a candidate may change: False for none, or their names; by
             default all of an agent of yours.

@@ -1,5 +1,3 @@
-"""`decide` with a model: the request of a step, and what its reply means."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

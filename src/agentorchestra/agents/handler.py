@@ -1,5 +1,3 @@
-"""The handler of InvokeAgent and Spawn."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,5 +1,3 @@
-"""The state that an agent keeps on its branch while it works."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

@@ -40,7 +40,6 @@ class Interrupted(Exception):
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the command `agentorchestra` with these arguments, or the process's own; return its exit code."""
     _prepare_streams()
     words = list(sys.argv[1:] if args is None else args)
     debug = os.environ.get(DEBUG_VARIABLE, "") not in ("", "0")

@@ -1,5 +1,3 @@
-"""Questions answered at the terminal."""
-
 from __future__ import annotations
 
 import asyncio

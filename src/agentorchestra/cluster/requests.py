@@ -51,7 +51,6 @@ class RequestLimits:
     Args:
         store: open.
         schema: of the members' tables.
-        member: this worker.
         limits: by the model's name.
     """
 

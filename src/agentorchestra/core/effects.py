@@ -123,7 +123,6 @@ class Effect(Frozen):
     """One thing a run asks of the world.
 
     Attributes:
-        kind: what sort of effect.
         component: `name@version` of the component that executes it.
         content_hash: hex SHA-256 of that component's source ("" where there is none).
         arguments: canonical JSON arguments; paths are relative to the run, secrets are handles.
@@ -249,11 +248,8 @@ class Outcome(BaseModel, frozen=True):
         status: `ok`; `error` (the component failed); `mistake` (an invalid call); `denied` (policy, capability,
             human); `timeout`; `uncertain` (may have happened before a crash); `skipped` (queued behind one that did
             not finish); `environment_lost`; `limited` (a carve's budget ran out).
-        value: the JSON value.
         error: one sentence that names the bad value and what is allowed, for every status but `ok`.
-        usage: what it cost.
         artifacts: files it produced.
-        trust: the trust of the value.
         own_words: the error is the framework's own sentence about the call: it holds nothing from outside.
         ended_at: when it ended; `ctx.now` is the greatest one a branch has seen.
         trusted: paths of the values in it which the tool says the system made itself (`Trusted`); `*` for every member.

@@ -569,11 +569,7 @@ class UndoError(EditError):
 
 
 class InvocationError(AgentOrchestraError):
-    """A call that gave no value: a mistake, denied, failed, or past its time (`Outcome.result`).
-
-    Attributes:
-        status: of the outcome.
-    """
+    """A call that gave no value: a mistake, denied, failed, or past its time (`Outcome.result`)."""
 
     def __init__(self, message: str, *, status: str) -> None:
         super().__init__(message)
@@ -596,7 +592,6 @@ class RunNotCompleted(AgentOrchestraError):
     """The answer of a run that has none: it waits, was stopped, or failed.
 
     Attributes:
-        run_id: the run.
         status: its status, e.g. `waiting`.
         reason: why it has no answer, in one sentence.
         next_step: what to call now.

@@ -147,7 +147,6 @@ class ModelRequest(Frozen):
         model: a profile's name or `provider:model`.
         messages: the conversation, oldest first.
         tools: what the model may call natively; empty for the JSON text format.
-        settings: the parameters.
     """
 
     model: str

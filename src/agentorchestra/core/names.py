@@ -1,5 +1,3 @@
-"""The known name that a wrong one was probably meant to be."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable

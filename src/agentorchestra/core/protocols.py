@@ -575,7 +575,7 @@ class Engine(Protocol):
     """Drives runs: submit, claim, heartbeat, cancel."""
 
     async def submit(self, run: str, drive: Callable[[int], Awaitable[Any]]) -> Any:
-        """Claim the run and await `drive(epoch)` under a heartbeat; releases at the end."""
+        """Claim the run, await `drive(epoch)` under a heartbeat, release it; FencedError if another one drives it."""
 
     async def cancel(self, run: str, *, reason: str = "", by: str = "") -> None:
         """Ask whoever drives the run to stop it."""

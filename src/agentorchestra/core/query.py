@@ -19,8 +19,6 @@ class LogQuery(BaseModel, frozen=True):
     """The events that are wanted; what is left out does not narrow.
 
     Attributes:
-        runs: of these runs.
-        session: of runs of this session.
         record: the key of an effect (`/1.react#3`), or a branch with everything below it (`/1.react`, `/1`).
         first, last: indices in the run's log, both inclusive.
         types: `started`, `completed`, ...

@@ -212,7 +212,6 @@ class AgentSpec(BaseModel, frozen=True):
 
     Attributes:
         name: names its branch and the actor in the log.
-        instruction: what it is to do.
         context: what it is given to know, with origin and trust.
         tools: names it may use: the capability set of its session, which can only shrink.
         model: profile or `provider:model`; "" takes the caller's.
@@ -536,7 +535,6 @@ class RunResult(BaseModel, Generic[Out]):
     it for an empty answer. `print(result)` says the same.
 
     Attributes:
-        status: see RunStatus.
         answer_text: the text of the answer, or of what a run that did not come to its end has of it; "" for none. In
             JSON `answer`.
         output_value: the answer as the type of `output_type=`, else the text; None for none. In JSON `output`.

@@ -203,7 +203,6 @@ class FolderGround:
             self._last, self._began = None, began
 
     async def hide(self, data: bytes) -> str:
-        """Keep bytes that no bundle takes along; their SHA-256."""
         return await self._store_once("private", data, PRIVATE)
 
     async def _store_once(self, label: str, data: bytes, media_type: str) -> str:

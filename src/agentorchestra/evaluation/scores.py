@@ -86,7 +86,6 @@ class Purse:
     """What the judge may still cost: what the runs of an evaluation left of its budget.
 
     Args:
-        plan: the evaluation.
         spent_usd: what its runs and its judge cost until now.
     """
 
@@ -130,7 +129,6 @@ class ModelJudge:
     """A judge that is a model: each question to it is a run of the system `direct`, asked once and found again.
 
     Args:
-        workspace: where it runs.
         plan: the evaluation, which names the model.
         replies: the labels of what it was asked before, with the runs.
         of: the run that is judged.

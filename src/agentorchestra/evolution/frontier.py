@@ -411,7 +411,6 @@ def thrifty(name: str, folder: Path, learning: Learning) -> Optimiser:
 
     Args:
         name: `textgrad` or `reflection`; `gepa` goes by the scores alone.
-        learning: what is learnt.
 
     Raises:
         EvolutionError: there is no optimiser of this name.

@@ -31,7 +31,6 @@ class BySystem:
     """An optimiser that is a system of the workspace: its requests, budget and log are those of a run.
 
     Args:
-        system: its name.
         loss: says in words what is wanted of the runs; None where their scores say enough.
     """
 

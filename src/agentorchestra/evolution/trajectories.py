@@ -203,7 +203,6 @@ async def trajectories(
 
     Args:
         runs: their ids.
-        choice: see Choice.
         scores: 0 to 1, by run.
 
     Raises:
@@ -550,8 +549,6 @@ def command(data: Data, folder: Path, *, model: str = "Qwen/Qwen3-8B", window: i
     """Return the command that trains on a folder with TRL, with the parameters of 002 (app. A.2) for fine-tuning.
 
     Args:
-        data: what was written.
-        folder: where to.
         model: to be trained; 002 takes Qwen3-8B.
         window: tokens of the longest record.
     """

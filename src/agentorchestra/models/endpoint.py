@@ -1,5 +1,3 @@
-"""Where a model is served, and with which key."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,5 +1,3 @@
-"""RunCode: one handler for the kind, an interpreter for each component."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -50,7 +50,6 @@ class _Attempt:
     async def fail(
         self, error: Exception, *, usage: Usage | None = None, target: str = "", retry_in_s: float | None = None
     ) -> None:
-        """Log the failed attempt durably; what it cost is paid."""
         ctx, run = self._ctx, self._ctx.run
         cost = usage or Usage()
         body = AttemptFailed(
@@ -163,7 +162,6 @@ class BranchContext(Branch, Generic[Deps]):
         self.between_attempts = True
 
     def affords(self, usage: Usage) -> bool:
-        """Return True if the budget has room for a further attempt after one that cost so much."""
         return self.hold is None or self.hold.affords(usage)
 
     def progress(self, text: str) -> None:
@@ -340,7 +338,6 @@ class BranchContext(Branch, Generic[Deps]):
         What it gives is in nobody's view: the next such call is not taken to follow from it.
 
         Args:
-            effect: see `perform`.
             n: its number, where it is made again from the log.
         """
         if n is None:

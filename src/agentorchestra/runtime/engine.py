@@ -155,7 +155,6 @@ class LocalEngine:
         return epoch
 
     async def submit(self, run: str, drive: Callable[[int], Awaitable[T]]) -> T:
-        """Claim the run, `drive(epoch)` under a heartbeat, release it; FencedError if another process drives it."""
         epoch = await self.claim(run)
         task = asyncio.ensure_future(drive(epoch))
         job = _Driven(epoch, task)

@@ -195,8 +195,6 @@ def due_at(arguments: Mapping[str, JsonValue], began: datetime) -> datetime | No
 
 
 class JoinHandler(BaseHandler):
-    """Joins spawned agents."""
-
     fixed_mode = Mode.REPEATABLE
 
     async def execute(self, effect: Effect, ctx: BranchContext[Any]) -> Outcome:

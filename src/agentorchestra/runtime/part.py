@@ -98,7 +98,6 @@ def rows_of(events: Sequence[Event], agent: EffectKey, attempt: int | None) -> l
 
     Args:
         events: of the part, after those that it was made with.
-        agent: its key.
         attempt: of the delegation, the number of the one under way in the run; None for an agent that was spawned,
             whose end the run records itself.
     """

@@ -1,5 +1,3 @@
-"""Run-scoped state as one branch sees it: the only mutable state of a tool."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator, MutableMapping

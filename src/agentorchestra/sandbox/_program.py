@@ -211,8 +211,6 @@ class _TooLargeError(Exception):
 
 
 class _Limited(io.BytesIO):
-    """Bytes up to a limit."""
-
     def write(self, data: Any) -> int:
         if self.tell() + len(data) > MOST_BYTES:
             raise _TooLargeError

@@ -58,7 +58,6 @@ class Program:
 
     Attributes:
         language: `python` (the value of the last expression is printed) or `bash`.
-        code: the program.
         folder: a folder of the host that is seen, read only, as `files/`; None for none. Where root runs the sandbox,
             the program is another user: what is closed to others cannot be read by it.
         names: entries of that folder that also stand directly in the working folder.

@@ -1,5 +1,3 @@
-"""Which sandbox the settings mean."""
-
 from __future__ import annotations
 
 from importlib.metadata import entry_points

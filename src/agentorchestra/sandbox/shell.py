@@ -122,7 +122,6 @@ class Job:
 
     Attributes:
         job: its number, for `output` and `stop`; not the shell's own number.
-        command: its text.
         pid: of its process group, inside.
         state: `running`, `ended`, or `flood` (ended because it printed too much).
         exit_code: of one that was started as a job and has ended; negative for a signal. What a command left with
@@ -171,7 +170,6 @@ class ScreenLook:
 
     Attributes:
         job: how it stands.
-        picture: its screen.
         waits: whether it waits for keys; None where the system does not tell.
         missed: bytes that were drawn since the last look and are not in the picture, because newer ones drove them out.
         refused: bytes of the keys that the terminal did not take: nobody reads them.
@@ -305,8 +303,6 @@ class ShellOptions(TypedDict, total=False):
 
 @runtime_checkable
 class ShellSandbox(Sandbox, Protocol):
-    """A sandbox that has shells."""
-
     async def shell(self, folder: Path, limits: SandboxLimits | None = None, **options: Unpack[ShellOptions]) -> Shell:
         """Start a shell in a sandbox of its own.
 

@@ -198,7 +198,6 @@ class Requests:
     """The requests of a program at the run's address, each a RequestModel of its agent, one at a time.
 
     Args:
-        name: of the program.
         spec, ctx, kit: as its system got them.
 
     Attributes:

@@ -77,7 +77,6 @@ class _Reflecting:
     questioner: Questioner
 
     async def run(self) -> AgentResult:
-        """Diagnose, choose, change."""
         runs = self.options.evidence
         replies = await self.questioner.all([self._diagnosis_question(run) for run in runs])
         diagnoses = [(run, reply) for run, reply in zip(runs, replies, strict=True) if reply is not None]

@@ -27,8 +27,6 @@ class ServerReply:
 
     Attributes:
         answer: the model's answer, as a script gives it.
-        status: the HTTP status.
-        headers: further headers.
         body: raw bytes in place of the answer.
         content_type: of the raw bytes.
         latency_s: seconds before the first byte.

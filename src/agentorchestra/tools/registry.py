@@ -1,5 +1,3 @@
-"""The tools every workspace has."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -106,7 +106,6 @@ class Components:
 
     @property
     def secrets(self) -> dict[str, str]:
-        """What toolkits know that must not reach the log, by name."""
         return {name: value for toolkit in self._toolkits for name, value in toolkit.secrets().items()}
 
     @property

@@ -35,7 +35,6 @@ class RunFiles(Facet):
 
     @property
     def root(self) -> Path:
-        """The folder with the files of the runs."""
         return self._parts.runs_folder
 
     def folder(self, run_id: str) -> Path:

@@ -27,7 +27,6 @@ class RunLog(Facet):
     """The log of a workspace, in which all its runs are."""
 
     async def events(self, run_id: str, *, after: int = 0) -> list[Event]:
-        """Return the run's log."""
         return await self._parts.store.load(run_id, after=after)
 
     async def select(

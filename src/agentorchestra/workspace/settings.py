@@ -1,5 +1,3 @@
-"""The settings of a workspace: a file, and the environment over it."""
-
 from __future__ import annotations
 
 import os

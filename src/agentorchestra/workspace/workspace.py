@@ -1,5 +1,3 @@
-"""A folder with its log, its settings, its components - and the runs in it: what users call."""
-
 from __future__ import annotations
 
 import asyncio

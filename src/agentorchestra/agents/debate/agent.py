@@ -69,7 +69,6 @@ class _Debate:
     notes: list[str] = field(default_factory=list)
 
     async def run(self, names: Sequence[str]) -> AgentResult:
-        """Invite, open, go round, conclude."""
         delegates = {delegate.agent.name: delegate for delegate in self.kit.delegates(self.ctx, leader=NAME)}
         topic, task_names = named_in(self.spec.instruction)
         self.topic = topic

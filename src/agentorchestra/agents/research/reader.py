@@ -53,8 +53,6 @@ class _Read:
 
 @dataclass
 class ResearchReader:
-    """Searches and reads for one research."""
-
     ctx: BranchContext[Any]
     questioner: Questioner
     limits: ResearchSettings

@@ -92,7 +92,6 @@ def _e2a(
     agent has its turn: it sees the state, with whatever others did meanwhile, and acts as it sees fit.
 
     Args:
-        factory: makes the environment.
         name: of the agent; the environment's by default.
         description: what it is to others; by default the environment's rules.
         accepts: actions that others may ask for; all by default.

@@ -46,7 +46,6 @@ class ChatAsker(TerminalAsker):
         self._chat = chat
 
     async def __call__(self, question: Question) -> str | bool | None:
-        """Return the answer; see TerminalAsker."""
         if self._chat.denies:
             return False if question.kind == "approval" else None
         answer = await super().__call__(question)
@@ -114,12 +113,10 @@ class Chat:
 
     @property
     def denies(self) -> bool:
-        """Return True if approvals are denied."""
         return self.talk.options.get("on_ask") == "deny"
 
     @property
     def resume_command(self) -> str:
-        """Return the command that goes on with this conversation."""
         return command("chat --resume", shlex.quote(self.talk.session or ""), self.folder)
 
     # -- lines -----------------------------------------------------------------------------------------------------
@@ -209,7 +206,6 @@ class Chat:
     # -- turns -----------------------------------------------------------------------------------------------------
 
     def drive(self, record: RunRecord) -> None:
-        """Work on a turn."""
         self._pausing = False
         self._work = asyncio.create_task(self._resume(record.id))
         self._turn = asyncio.create_task(self._drive(record, self._work))
@@ -303,12 +299,10 @@ class Chat:
     # -- keys ------------------------------------------------------------------------------------------------------
 
     def accept(self, line: str) -> None:
-        """Take a line that was typed."""
         self._stopping = False
         self._lines.put_nowait(line)
 
     def names(self) -> list[str]:
-        """Return what may stand behind a /."""
         return self._commands(self.saved)
 
     def stop(self) -> bool:
@@ -333,7 +327,6 @@ class Chat:
             self._aside(self.talk.workspace.pause(self.talk.last.id, **_STOPPED))
 
     def switch(self) -> None:
-        """Deny approvals, or ask again."""
         self.talk.options["on_ask"] = "wait" if self.denies else "deny"
 
     def paste(self, text: str) -> str:
@@ -341,7 +334,6 @@ class Chat:
         return kept_as_file(text, self.saved)
 
     def status(self) -> str:
-        """Return the line at the bottom."""
         keys = "Esc pauses, Ctrl-C stops" if self.at_work else "/help"
         if self.screen.asking:
             keys = "Ctrl-D leaves the question open, Ctrl-C stops the turn"

@@ -88,7 +88,6 @@ class MessageCompleter(Completer):
         self._paths = PathCompleter(expanduser=True)
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
-        """Yield what the word at the cursor may become."""
         before = document.text_before_cursor
         if re.fullmatch(r"/\S*", before):
             for name in self._names():

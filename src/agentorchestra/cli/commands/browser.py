@@ -1,5 +1,3 @@
-"""`agentorchestra browser`."""
-
 from __future__ import annotations
 
 import asyncio

@@ -1,5 +1,3 @@
-"""`agentorchestra chat`."""
-
 from __future__ import annotations
 
 import shlex

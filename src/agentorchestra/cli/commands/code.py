@@ -1,5 +1,3 @@
-"""`agentorchestra code` and `agentorchestra apply`."""
-
 from __future__ import annotations
 
 import asyncio

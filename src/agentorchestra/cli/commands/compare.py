@@ -1,5 +1,3 @@
-"""`agentorchestra compare`: where two runs first differ."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

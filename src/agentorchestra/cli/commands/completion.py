@@ -1,5 +1,3 @@
-"""`agentorchestra completion`."""
-
 from __future__ import annotations
 
 import click

@@ -1,5 +1,3 @@
-"""`agentorchestra cancel`, `pause` and `tell`."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""`agentorchestra debate`."""
-
 from __future__ import annotations
 
 from pathlib import Path

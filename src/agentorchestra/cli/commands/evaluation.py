@@ -1,5 +1,3 @@
-"""`agentorchestra eval`: questions with true answers, asked of several systems."""
-
 from __future__ import annotations
 
 import asyncio
@@ -554,7 +552,6 @@ async def _drive(
     again: bool = False,
     as_json: bool = False,
 ) -> int:
-    """Ask what is to be asked, and say what came of it."""
     from agentorchestra.evaluation.runner import Runner
 
     failed = 0

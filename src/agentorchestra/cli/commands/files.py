@@ -1,5 +1,3 @@
-"""`agentorchestra files`: the files that a run made for its user."""
-
 from __future__ import annotations
 
 from pathlib import Path

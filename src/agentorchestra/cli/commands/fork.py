@@ -1,5 +1,3 @@
-"""`agentorchestra fork`: a new run from any event of another one."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""`agentorchestra gc`."""
-
 from __future__ import annotations
 
 import re

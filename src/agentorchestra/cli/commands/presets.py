@@ -1,5 +1,3 @@
-"""`agentorchestra presets`."""
-
 from __future__ import annotations
 
 import click

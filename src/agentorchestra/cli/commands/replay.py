@@ -1,5 +1,3 @@
-"""`agentorchestra replay`."""
-
 from __future__ import annotations
 
 from pathlib import Path

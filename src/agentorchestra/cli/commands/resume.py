@@ -1,5 +1,3 @@
-"""`agentorchestra resume`."""
-
 from __future__ import annotations
 
 import asyncio

@@ -1,5 +1,3 @@
-"""`agentorchestra run`."""
-
 from __future__ import annotations
 
 import os

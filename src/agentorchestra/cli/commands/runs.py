@@ -1,5 +1,3 @@
-"""`agentorchestra runs`."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

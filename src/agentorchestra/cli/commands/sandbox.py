@@ -1,5 +1,3 @@
-"""`agentorchestra sandbox`."""
-
 from __future__ import annotations
 
 import asyncio

@@ -1,5 +1,3 @@
-"""`agentorchestra schedule`: tasks that are run again and again."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,5 +1,3 @@
-"""`agentorchestra serve`."""
-
 from __future__ import annotations
 
 import asyncio

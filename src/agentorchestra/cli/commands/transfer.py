@@ -1,5 +1,3 @@
-"""`agentorchestra export` and `import`."""
-
 from __future__ import annotations
 
 from pathlib import Path

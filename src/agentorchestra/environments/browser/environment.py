@@ -60,7 +60,6 @@ class Browser(VideoActions, PdfActions, LoginActions, PointerActions, Navigation
 
     @classmethod
     def from_parts(cls, parts: EnvironmentParts) -> Browser:
-        """Return it as a workspace has it."""
         return cls(parts.settings.browser, parts.settings.web)
 
     def repeatable(self, action: str) -> bool:
@@ -214,6 +213,5 @@ class Browser(VideoActions, PdfActions, LoginActions, PointerActions, Navigation
         await self.leave()
 
     async def close(self) -> None:
-        """Leave nothing behind."""
         await self.leave()
         await super().close()

@@ -1,5 +1,3 @@
-"""The base of the actions on a desktop: its life, its state, calls that end in a bounded time with a sentence."""
-
 from __future__ import annotations
 
 import asyncio

@@ -1,5 +1,3 @@
-"""The clipboard of a display: reading what a program put there, and holding a text for programs to paste."""
-
 from __future__ import annotations
 
 import struct

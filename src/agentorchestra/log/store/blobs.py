@@ -48,7 +48,6 @@ class BlobFiles:
                 continue
 
     def path(self, sha256: str) -> Path:
-        """Return where the bytes of this hash are."""
         return self.folder / sha256[:2] / sha256
 
     @contextmanager

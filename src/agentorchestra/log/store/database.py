@@ -154,7 +154,6 @@ class Database(ABC):
                 raise self._translate(exc) from exc
 
     async def close(self) -> None:
-        """Write what was appended, then release threads, connections and files; idempotent."""
         with self._lock:
             if self._state != "closed":
                 self._state = "closed"

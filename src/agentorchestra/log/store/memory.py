@@ -41,8 +41,6 @@ _TS = 7  # the place of the time in a row
 
 
 class _Run:
-    """A run with its job and its events."""
-
     def __init__(self, run: str, manifest: RunManifest) -> None:
         self.id = run
         self.created = rows.stamp(manifest.created)

@@ -1,5 +1,3 @@
-"""A query of any size, page by page."""
-
 from __future__ import annotations
 
 from collections.abc import AsyncIterator

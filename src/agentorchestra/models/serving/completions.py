@@ -194,7 +194,6 @@ def completion(response: ModelResponse, *, id_: str, model: str, created: int) -
     """Return the answer in one piece.
 
     Args:
-        id_: of the answer.
         model: as it was asked for.
         created: seconds since 1970.
     """

@@ -31,10 +31,6 @@ Answer = Callable[[CompletionRequest], Awaitable[ModelResponse]]
 class ServedModel:
     """An OpenAI-compatible address with one model, for whoever has its key: `async with ServedModel(...) as served`.
 
-    Args:
-        model: its name.
-        answer: see Answer.
-
     Attributes:
         base_url: `http://127.0.0.1:PORT/v1`, while it is open.
         key: random, of this address alone.

@@ -224,7 +224,6 @@ class ActionEnvironment:
         return json.dumps(to_jsonable_python(self._public_state()), sort_keys=True).encode()
 
     async def restore(self, data: bytes) -> None:
-        """Take up what it held then."""
         vars(self).update(json.loads(data))
 
 

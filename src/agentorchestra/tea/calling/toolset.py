@@ -133,7 +133,6 @@ class AgentToolset:
     def effect(
         self, call: ToolCall, ctx: Any, provenance: tuple[Provenance, ...], open_names: Sequence[str] = ()
     ) -> Effect:
-        """Return the effect of a call; an unknown name or arguments that do not fit give an invalid one."""
         entry = self._callable.get(call.name)
         if isinstance(entry, Tool):
             return effect_for(entry, call.arguments, role=self._role, provenance=provenance)

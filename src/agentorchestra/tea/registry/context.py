@@ -73,7 +73,6 @@ class VersionDifference(BaseModel, frozen=True):
     """The difference between two versions of a component.
 
     Attributes:
-        name, before, after: of what.
         level: what the change means for callers: none, patch, minor, major.
         changes: what changed of its operations, a phrase each.
         text: a unified diff of the texts, "" where they are the same or not kept.

@@ -1,5 +1,3 @@
-"""The rights of a component: a candidate has no more of them than the version that it is to replace."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping

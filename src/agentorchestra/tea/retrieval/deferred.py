@@ -45,7 +45,6 @@ class DeferredTools:
         return (*[schema for schema in self._tools.schemas() if schema.name not in self._waiting],)
 
     def schemas(self, open_names: Sequence[str] = ()) -> tuple[ToolSchema, ...]:
-        """Return the core, then what was opened, in that order: the front never changes."""
         return (*self.core, *self.open_schemas(open_names))
 
     def open_schemas(self, names: Sequence[str]) -> tuple[ToolSchema, ...]:

@@ -94,7 +94,6 @@ class Discovery:
         return tuple(self._tools.schema(name) for name in self._core)
 
     def schemas(self, open_names: Sequence[str] = ()) -> tuple[ToolSchema, ...]:
-        """Return the core, then what was opened, in that order: the front never changes."""
         return (*self.core, *self.open_schemas(open_names))
 
     def open_schemas(self, names: Sequence[str]) -> tuple[ToolSchema, ...]:

@@ -49,7 +49,6 @@ class Transformation(Generic[S, R]):
         name: for messages.
         domain: what it takes.
         codomain: what it gives.
-        function: does it.
         options: given to the function with each call; `using` sets them.
     """
 

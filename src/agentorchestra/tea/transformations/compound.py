@@ -56,7 +56,6 @@ class Step:
     """One call.
 
     Attributes:
-        tool: what is called.
         arguments: Given, Result, or a JSON value as it is; arguments of the tool that are optional may be left out.
         name: of the step; the tool's by default.
     """

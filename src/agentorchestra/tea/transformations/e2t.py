@@ -25,7 +25,6 @@ def _e2t(factory: Factory, *, only: Iterable[str] | None = None, state: bool = T
     an action (`conditions`) stands in its tool's description and is checked when it is called.
 
     Args:
-        factory: makes the environment.
         only: the actions that become tools; all by default.
         state: whether there is a tool that shows the environment's state.
 

@@ -178,13 +178,11 @@ def _t2e(
 
     Args:
         tools: one or several. Those that `e2t` made get their actions' names back.
-        name: of the environment.
         state: the names of `ctx.vars` that the tools share, with their first values (JSON).
         rules: by action: when it is allowed.
         words: further rules, for whoever acts.
         shows: the action that looks, such as one that takes a picture of a screen; it needs no arguments. What it gives
             is part of the state: it is called after each other action.
-        version: of the environment.
 
     Raises:
         TransformationError: for a missing name, two tools of one name, a rule for an action that is not there, a

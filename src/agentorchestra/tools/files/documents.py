@@ -133,8 +133,6 @@ class PdfDocument:
 
 @dataclass(frozen=True)
 class DocumentPart:
-    """A named part of a document."""
-
     name: str
     document: Document
     size: int | None = None  # bytes, of members and attachments

@@ -69,8 +69,6 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 @dataclass(frozen=True)
 class PassageHit:
-    """A passage that was found."""
-
     sha256: str  # of the file it stands in
     place: str
     text: str
@@ -152,7 +150,6 @@ class PassageIndex:
         self.close()
 
     def has(self, sha256: str) -> bool:
-        """Return True if the document is in the index."""
         statement = "SELECT 1 FROM documents WHERE sha256 = ? AND problem IS NULL"
         with self._lock:
             return self._db.execute(statement, (sha256,)).fetchone() is not None

@@ -22,8 +22,6 @@ MAX_PASSAGE = 1_200
 
 @dataclass(frozen=True)
 class TextPassage:
-    """A piece of a document."""
-
     place: str  # where it stands
     text: str  # what is shown, quoted and checked
     heading: str = ""  # the heading above it, searched along with it but not part of it

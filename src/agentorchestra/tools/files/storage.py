@@ -531,7 +531,6 @@ class CarriedFiles:
         self._runs = runs
 
     def reader(self, run_id: str, ref: FileRef) -> IO[bytes]:
-        """Return the bytes of a file of a run; BundleError if they are gone."""
         return self._open(ref, kept_place(self._store, ref.sha256), self._runs / run_id / "files" / ref.name)
 
     def content(self, ref: FileRef) -> IO[bytes]:
@@ -553,7 +552,6 @@ class CarriedFiles:
         )
 
     def put(self, run_id: str, refs: tuple[FileRef, ...], reader: Opener) -> None:
-        """Keep the files of a run that came from elsewhere; `remove` undoes a part of it. BundleError for bad ones."""
         check_names(refs)
         if not refs:
             return

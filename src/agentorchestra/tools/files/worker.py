@@ -29,8 +29,6 @@ READABLE = (
 
 @dataclass(frozen=True)
 class ReadLimits:
-    """Bounds on what is read."""
-
     max_bytes: int = 100_000_000  # of any file, and of any member of an archive
     seconds: float = 60.0  # wall-clock and processor time for one file
     memory_bytes: int = 1 << 30  # address space of the process that reads it

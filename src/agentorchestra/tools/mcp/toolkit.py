@@ -1,5 +1,3 @@
-"""The servers of one file as a toolkit."""
-
 from __future__ import annotations
 
 import asyncio
@@ -27,7 +25,6 @@ class McpToolkit:
     """The tools of the MCP servers that a file names; `agentorchestra.mcp` makes one.
 
     Args:
-        path: the file.
         environ: where its `${VAR}` come from; the process's environment by default.
 
     Attributes:

@@ -1,5 +1,3 @@
-"""Names of hosts to IP addresses."""
-
 from __future__ import annotations
 
 import asyncio

@@ -18,9 +18,7 @@ class SheetRow(BaseModel, frozen=True, extra="forbid"):
     """A line of a preset's sheet: what the paper says of one matter, and what is done here.
 
     Attributes:
-        what: the matter.
         states: what the paper states, "" where it says nothing.
-        where: the section.
         code: what its public code does, "" where that says nothing; a sheet has the column where a row has it.
         open: what is left open, "" where nothing is.
         here: what we do, and why.
@@ -44,7 +42,6 @@ class Preset(BaseModel, frozen=True, extra="forbid"):
         title, paper: which paper.
         role: a role of its system, for the example of the sheet.
         settings: as a settings file would have them.
-        rows: of the sheet.
     """
 
     name: str

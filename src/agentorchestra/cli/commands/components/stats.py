@@ -1,5 +1,3 @@
-"""`components stats`: how often components were called, and with what success."""
-
 from __future__ import annotations
 
 from pathlib import Path

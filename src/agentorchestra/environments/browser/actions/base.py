@@ -1,5 +1,3 @@
-"""`TabActions`: the base of the actions of the environment `browser`."""
-
 from __future__ import annotations
 
 import asyncio

@@ -48,8 +48,6 @@ DONE = ("performing click action", "performing hover action", "click action done
 
 
 class TargetActions(TabActions):
-    """Elements and places on the page as it is."""
-
     def here(self) -> Source:
         page = self._tab.page if self._tab is not None else None
         return Source(kind="web", ref=without_password(page.url) if page is not None else "")

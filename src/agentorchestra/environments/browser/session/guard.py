@@ -8,8 +8,6 @@ from pathlib import Path
 
 
 class BrowserGuard:
-    """The process that ends the browser when this one is gone."""
-
     def __init__(self) -> None:
         self._process = subprocess.Popen(
             ["/bin/sh", str(Path(__file__).with_name("guard.sh"))],

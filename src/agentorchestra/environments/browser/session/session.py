@@ -1,5 +1,3 @@
-"""A run's pages: one context of the shared browser, its tabs, calls with limits, and what helps if they hang."""
-
 from __future__ import annotations
 
 import asyncio

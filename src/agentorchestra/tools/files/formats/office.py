@@ -113,7 +113,6 @@ def _with_gaps(source: bytes) -> bytes:
 
 
 def _with_member(data: bytes, name: str, change: Callable[[bytes], bytes]) -> bytes:
-    """Return an archive with one member changed."""
     out = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(data)) as before, zipfile.ZipFile(out, "w") as after:
         content = before.read(name)

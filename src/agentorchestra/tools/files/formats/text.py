@@ -34,8 +34,6 @@ _LINE_END = re.compile("\r\n|\r|\n")
 
 @dataclass(frozen=True)
 class Decoded:
-    """Bytes as text."""
-
     text: str  # with the line ends that it has; NUL characters are shown as `NUL`
     encoding: str  # Python's name of it
     mark: bytes = b""  # the byte order mark in front

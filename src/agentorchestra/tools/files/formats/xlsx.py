@@ -43,7 +43,6 @@ def _trust_no_dimensions() -> None:
 
 
 def _read(sheet: Any, table: Sheet) -> None:
-    """Read the rows of a sheet, and what stands behind them."""
     bare_formulas = astray = 0
     complete = True
     with sheet._get_source() as source:

@@ -36,7 +36,6 @@ class Query:
     """The words to search for, and what narrows the search.
 
     Attributes:
-        text: the words.
         limit: results at most.
         since, until: days between which what is found was published, these included.
         language: two or three letters, "" for any.
@@ -71,7 +70,6 @@ class SearchResult(BaseModel, frozen=True):
     """One thing that was found.
 
     Attributes:
-        title: its title.
         address: where it is read: on the web, or the name of a file of the task.
         snippet: the words that the engine shows of it.
         date: when it was published, `2024-01-31`; None where that is unknown.
