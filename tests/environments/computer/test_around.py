@@ -17,6 +17,7 @@ from agentorchestra.environments.computer.environment import Computer
 from agentorchestra.environments.computer.keyboard import chord, named_key
 from agentorchestra.sandbox.bubblewrap import Bubblewrap
 from agentorchestra.sandbox.local import UnsafeLocal
+from agentorchestra.tea.calling.actions import action_tags
 
 needs_desktop = pytest.mark.skipif(bool(why_not()), reason=why_not())
 
@@ -24,13 +25,14 @@ needs_desktop = pytest.mark.skipif(bool(why_not()), reason=why_not())
 def test_what_reaches_out_is_tagged() -> None:
     inside = Computer(sandbox=Bubblewrap())
     assert inside.confined
-    assert inside.tags("start_program") == {Tag.EXECUTE} and inside.tags("type_text") == {Tag.WRITE}
+    assert action_tags(inside, "start_program") == {Tag.WRITE, Tag.EXECUTE}
+    assert action_tags(inside, "type_text") == {Tag.WRITE}
     for outside in (Computer(sandbox=Bubblewrap(), network=True), Computer(sandbox=UnsafeLocal())):
         assert not outside.confined
-        assert outside.tags("start_program") == {Tag.EXECUTE, Tag.NETWORK}
+        assert action_tags(outside, "start_program") == {Tag.WRITE, Tag.EXECUTE, Tag.NETWORK}
         for action in ("click", "drag", "scroll", "type_text", "press", "clipboard_write", "close_window"):
-            assert outside.tags(action) == {Tag.WRITE, Tag.NETWORK}, action
-        assert not outside.tags("screenshot")
+            assert action_tags(outside, action) == {Tag.WRITE, Tag.NETWORK}, action
+        assert action_tags(outside, "screenshot") == {Tag.READ}
     reads = {one.name for one in inside.actions() if not inside.mutates(one.name)}
     assert reads == {"screenshot", "windows", "wait", "programs", "output", "clipboard_read", "zoom"}
 
