@@ -8,7 +8,7 @@ from typing import Any
 
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.messages import ModelResponse
-from agentorchestra.testing.servers import Body, LoopbackModelServer, ServerReply
+from agentorchestra.testing import Body, LoopbackModelServer, ServerReply
 
 _STATUS = {
     400: ("invalid_request_error", "INVALID_ARGUMENT"),

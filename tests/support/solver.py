@@ -27,8 +27,7 @@ from urllib.parse import urljoin
 from pydantic import JsonValue
 
 from agentorchestra.core.messages import ModelResponse, ToolCall
-from agentorchestra.testing import LoopbackModelServer, call, decide
-from agentorchestra.testing.servers import Body
+from agentorchestra.testing import Body, LoopbackModelServer, call, decide
 from tests.support import rules
 
 RULES = Path(rules.__file__).read_text(encoding="utf-8")

@@ -22,8 +22,7 @@ from examples.tasks.task import names, write
 from agentorchestra import Workspace
 from agentorchestra.core.settings import ModelProfile, Settings
 from agentorchestra.core.spec import RunResult, RunStatus
-from agentorchestra.testing import LoopbackModelServer
-from agentorchestra.testing.servers import Body
+from agentorchestra.testing import Body, LoopbackModelServer
 from tests.sandbox.support import usable
 from tests.support import rules, solver
 

@@ -9,12 +9,13 @@ that the real client, its time limits and its errors are tested too:
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from agentorchestra.models.render import render_message
 from agentorchestra.models.scripted import Reply, ScriptedModel, ScriptFunction, call, decide, say
+from agentorchestra.models.serving.completions import Body
 from agentorchestra.testing.servers import (
-    Body,
     LoopbackModelServer,
     ServerReply,
     ServerScript,
@@ -50,12 +51,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "obedient_model":
-        from agentorchestra.testing import obedient
-
-        return obedient.obedient_model
-    if name == "plan_request":
-        from agentorchestra.testing import plans
-
-        return plans.plan_request
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = {"obedient_model": "obedient", "plan_request": "plans"}.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{module}"), name)

@@ -14,11 +14,9 @@ from typing import Any, Self
 
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.ids import sha256_json
-from agentorchestra.core.messages import ModelResponse, ToolCall
-from agentorchestra.models.scripted import Reply
-
-Body = dict[str, Any]
-"""The JSON body of a request as it arrived."""
+from agentorchestra.core.messages import ModelResponse
+from agentorchestra.models.scripted import Reply, response_of
+from agentorchestra.models.serving.completions import Body, call_body, completion, usage_body
 
 
 @dataclass(frozen=True)
@@ -264,7 +262,7 @@ class LoopbackModelServer:
         endpoint = body.get("endpoint")
         if endpoint is not None:
             return await _send(writer, reply, json.dumps(_side_answer(endpoint, reply, body)).encode())
-        response = as_response(reply.answer)
+        response = _response(reply.answer)
         if body.get("stream"):
             return await self._stream(reply, response, body, writer)
         data = json.dumps(self._completion(reply, response, body)).encode()
@@ -276,15 +274,13 @@ class LoopbackModelServer:
     # -- answers --------------------------------------------------------------------------------------------------
 
     def _completion(self, reply: ServerReply, response: ModelResponse, body: Body) -> Body:
-        message: Body = {"role": "assistant", "content": response.text or None}
+        answer = completion(self._numbered(response), **self._head(body))
+        (choice,) = answer["choices"]
+        choice["finish_reason"] = _reason(reply, response)
         if response.thinking:
-            message["reasoning_content"] = response.thinking
-        if response.tool_calls:
-            message["tool_calls"] = self._calls(response)
-        choice: Body = {"index": 0, "message": message, "finish_reason": _reason(reply, response)}
-        completion: Body = {**self._head("chat.completion", body), "choices": [choice]}
+            choice["message"]["reasoning_content"] = response.thinking
         usage = _usage(reply, response, body)
-        return completion | ({"usage": usage} if usage else {})
+        return answer | {"usage": usage} if usage else {name: answer[name] for name in answer if name != "usage"}
 
     async def _stream(
         self, reply: ServerReply, response: ModelResponse, body: Body, writer: asyncio.StreamWriter
@@ -307,7 +303,8 @@ class LoopbackModelServer:
         return True
 
     async def _pieces(self, reply: ServerReply, response: ModelResponse, body: Body) -> AsyncIterator[Body | bytes]:
-        head = self._head("chat.completion.chunk", body)
+        names = self._head(body)
+        head = {"id": names.pop("id_"), "object": "chat.completion.chunk", **names}
 
         def chunk(delta: Body, reason: str | None = None) -> Body:
             return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
@@ -318,7 +315,7 @@ class LoopbackModelServer:
         for word in response.text.splitlines(keepends=True):
             for start in range(0, len(word), 12):
                 yield chunk({"content": word[start : start + 12]})
-        for index, call in enumerate(self._calls(response)):
+        for index, call in enumerate(map(call_body, self._numbered(response).tool_calls)):
             function = call["function"]
             yield chunk({"tool_calls": [{"index": index, **call, "function": {**function, "arguments": ""}}]})
             text = function["arguments"]
@@ -332,28 +329,23 @@ class LoopbackModelServer:
             yield {**head, "choices": [], "usage": usage}
         yield b"[DONE]"
 
-    def _head(self, kind: str, body: Body) -> Body:
-        return {"id": f"answer-{self.count}", "object": kind, "created": 1_700_000_000, "model": body.get("model", "")}
+    def _head(self, body: Body) -> Body:
+        return {"id_": f"answer-{self.count}", "created": 1_700_000_000, "model": body.get("model", "")}
 
-    def _calls(self, response: ModelResponse) -> list[Body]:
-        return [
-            {
-                "id": call.id or f"call_{self.count}_{index}",
-                "type": "function",
-                "function": {
-                    "name": call.name,
-                    "arguments": call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments),
-                },
-            }
+    def _numbered(self, response: ModelResponse) -> ModelResponse:
+        """Return a response whose calls all have ids."""
+        calls = [
+            call.model_copy(update={"id": call.id or f"call_{self.count}_{index}"})
             for index, call in enumerate(response.tool_calls)
         ]
+        return response.model_copy(update={"tool_calls": calls})
 
 
 def _side_answer(endpoint: str, reply: ServerReply, body: Body) -> Body:
     """Return an embedding of each text, made of its letters, or the scripted words of a recording."""
     if endpoint == "audio/transcriptions":
         usage = {"type": "tokens", "input_tokens": 30, "output_tokens": 5, "total_tokens": 35}
-        return {"text": as_response(reply.answer).text, "usage": dict(reply.usage or usage)}
+        return {"text": _response(reply.answer).text, "usage": dict(reply.usage or usage)}
     texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
     vectors = [[text.lower().count(letter) / max(1, len(text)) for letter in "aeiourstln"] for text in texts]
     tokens = sum(len(text) // 4 + 1 for text in texts)
@@ -398,16 +390,10 @@ async def _send(
     return True
 
 
-def as_response(answer: Reply) -> ModelResponse:
-    if isinstance(answer, ModelResponse):
-        return answer
-    if isinstance(answer, str):
-        return ModelResponse(text=answer)
-    if isinstance(answer, ToolCall):
-        return ModelResponse(tool_calls=(answer,))
+def _response(answer: Reply) -> ModelResponse:
     if isinstance(answer, Exception):
         raise answer
-    return ModelResponse(tool_calls=tuple(answer))
+    return response_of(answer) or ModelResponse(tool_calls=tuple(answer))  # type: ignore[arg-type]
 
 
 def _reason(reply: ServerReply, response: ModelResponse) -> str | None:
@@ -426,13 +412,7 @@ def _usage(reply: ServerReply, response: ModelResponse, body: Body) -> Body:
         read = len(json.dumps([body.get("messages"), body.get("tools")])) // 4
         chars = len(response.text) + sum(len(str(call.arguments)) for call in response.tool_calls)
         usage = Usage(input_tokens=max(1, read), output_tokens=max(1, chars // 4))
-    return {
-        "prompt_tokens": usage.input_tokens,
-        "completion_tokens": usage.output_tokens,
-        "total_tokens": usage.tokens,
-        "prompt_tokens_details": {
-            "cached_tokens": usage.cache_read_tokens,
-            **({"cache_write_tokens": usage.cache_write_tokens} if usage.cache_write_tokens else {}),
-        },
-        "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
-    }
+    tokens = usage_body(usage)
+    if usage.cache_write_tokens:
+        tokens["prompt_tokens_details"]["cache_write_tokens"] = usage.cache_write_tokens
+    return tokens

@@ -294,7 +294,7 @@ class Composition:
     def redact(self, text: str) -> str:
         return Redactor(self.secrets()).text(text)
 
-    def redact_json(self, value: JsonValue) -> Any:
+    def redact_json(self, value: JsonValue | dict[str, str]) -> Any:
         return Redactor(self.secrets()).json(value)
 
 

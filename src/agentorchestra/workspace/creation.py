@@ -32,7 +32,7 @@ from agentorchestra.core.errors import (
 from agentorchestra.core.events import RunCreated, RunEnded, new_event
 from agentorchestra.core.ids import new_run_id, sha256_text
 from agentorchestra.core.names import did_you_mean
-from agentorchestra.core.protocols import Acceptance, Owner, RunHead, RunRecord
+from agentorchestra.core.protocols import Acceptance, Owner, RunHead
 from agentorchestra.core.settings import PartSettings, RoleSettings
 from agentorchestra.core.spec import (
     CHECKS,
@@ -199,7 +199,7 @@ class RunCreator:
             max_steps=steps,
             on_ask=spec.on_ask or settings.on_ask,
             on_uncertain=spec.on_uncertain or settings.on_uncertain,
-            labels=self._redacted_labels(spec.labels),
+            labels=parts._redacted_labels(spec.labels),
             output_schema=schema,
             session=session,
             previous=turns[0].id if turns else None,
@@ -227,7 +227,10 @@ class RunCreator:
             tests=spec.tests.strip(),
             created=parts.clock.now(),
         )
-        left = await self._left_by(last) if last else None
+        left = None
+        if last is not None:
+            events = await parts.store.load(last.id, verify=True)
+            left = state_after(last.manifest, events, self._catalog.agents)
         await self._write(run_id, manifest, accepted, maker=parts.engine.owner if begins else None, begins=left)
         self._equipper.run_equipment.keep(run_id, equipment)
         return run_id
@@ -532,10 +535,6 @@ class RunCreator:
             )
         return session, turns
 
-    async def _left_by(self, record: RunRecord) -> TurnState:
-        events = await self._parts.store.load(record.id, verify=True)
-        return state_after(record.manifest, events, self._catalog.agents)
-
     async def _earlier(self, runs: Sequence[RunHead]) -> tuple[Exchange, ...]:
         """Return a session's earlier tasks and answers, oldest first: what the log has of runs that gave an answer."""
         exchanges: list[Exchange] = []
@@ -717,7 +716,7 @@ class RunCreator:
                 "began": parent.manifest.began or parent.manifest.created,
                 "created": parts.clock.now(),
                 "budget": self._budget(names, Budget(**limits), equipment.models),
-                "labels": parent.manifest.labels | self._redacted_labels(other.labels),
+                "labels": parent.manifest.labels | parts._redacted_labels(other.labels),
                 "session": None,  # the session has the parent's answer already
                 "distribution": distribution(),
             }

@@ -140,26 +140,22 @@ class _OfTools:
     """The parts of a manifest that follow from its tools alone."""
 
     def __init__(self, tools: Mapping[str, Any]) -> None:
-        self._tools = dict(tools)
-
-    def is_of(self, tools: Mapping[str, Any]) -> bool:
-        """Return True if these are the same objects under the same names."""
-        return same_objects(tools, self._tools)
+        self.tools = dict(tools)
 
     @cached_property
     def pins(self) -> dict[str, Pinned]:
         from agentorchestra.tea.programs.sources import pin_of
 
-        return {name: pin_of(tool) for name, tool in sorted(self._tools.items())}
+        return {name: pin_of(tool) for name, tool in sorted(self.tools.items())}
 
     @cached_property
     def texts(self) -> tuple[str, dict[str, str]]:
         """The hash of their schemas; the text of these and of their modules by hash."""
         from agentorchestra.tea.programs.sources import schemas_text, texts_of
 
-        schemas = schemas_text(self._tools.values())
+        schemas = schemas_text(self.tools.values())
         digest = sha256_text(schemas)
-        return digest, {**texts_of(self._tools.values()), digest: schemas}
+        return digest, {**texts_of(self.tools.values()), digest: schemas}
 
 
 class Equipper:
@@ -251,7 +247,7 @@ class Equipper:
         return dict(self._derived_parts(tools).pins)
 
     def _derived_parts(self, tools: Mapping[str, Any]) -> _OfTools:
-        if not self._last.is_of(tools):  # most runs have the same tools as the one before
+        if not same_objects(tools, self._last.tools):  # most runs have the same tools as the one before
             self._last = _OfTools(tools)
         return self._last
 

@@ -104,11 +104,11 @@ class Prober:
         strings = (value.strip() for value in values if isinstance(value, str))
         words = words_of((manifest.task, *manifest.earlier_words, *ledger.own_words()))
         self.swap = Substitution(strings, words, texts)
-        self.first = min((record.began for record in read if self._is_other(record.outcome)), default=None)
+        swapped = (
+            one.began for one in read if one.outcome is not None and self.swap.outcome(one.outcome) != one.outcome
+        )
+        self.first = min(swapped, default=None)
         """The first event about a result with a value that is swapped, None without one."""
-
-    def _is_other(self, outcome: Outcome | None) -> bool:
-        return outcome is not None and self.swap.outcome(outcome) != outcome
 
     def acting(self) -> list[tuple[EffectKey, Effect]]:
         """Return the sensitive effects and the network reads of the run from the first swapped result on."""

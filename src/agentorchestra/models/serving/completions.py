@@ -10,12 +10,14 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
+from agentorchestra.core.budget import Usage
 from agentorchestra.core.content import Trust
 from agentorchestra.core.errors import HttpRequestError
 from agentorchestra.core.messages import FinishReason, ModelResponse, ModelSettings, ToolCall, ToolSchema
 from agentorchestra.core.settings import ReasoningEffort
 
 Body = dict[str, Any]
+"""The JSON body of a request or of an answer."""
 
 _REFUSALS = {
     "stop": "words that end an answer are not sent on; look for them in the answer",
@@ -199,10 +201,10 @@ def completion(response: ModelResponse, *, id_: str, model: str, created: int) -
     """
     message: Body = {"role": "assistant", "content": response.text or None}
     if response.tool_calls:
-        message["tool_calls"] = [_call(call) for call in response.tool_calls]
+        message["tool_calls"] = [call_body(call) for call in response.tool_calls]
     choice = {"index": 0, "message": message, "finish_reason": _reason(response), "logprobs": None}
     head = {"id": id_, "object": "chat.completion", "created": created, "model": model}
-    return {**head, "choices": [choice], "usage": _usage(response)}
+    return {**head, "choices": [choice], "usage": usage_body(response.usage)}
 
 
 def completion_pieces(response: ModelResponse, *, id_: str, model: str, created: int, usage: bool) -> Iterator[Body]:
@@ -214,10 +216,10 @@ def completion_pieces(response: ModelResponse, *, id_: str, model: str, created:
 
     yield piece({"role": "assistant", "content": response.text})
     for index, call in enumerate(response.tool_calls):
-        yield piece({"tool_calls": [{"index": index, **_call(call)}]})
+        yield piece({"tool_calls": [{"index": index, **call_body(call)}]})
     yield piece({}, _reason(response))
     if usage:
-        yield {**head, "choices": [], "usage": _usage(response)}
+        yield {**head, "choices": [], "usage": usage_body(response.usage)}
 
 
 def model_list(models: Sequence[str]) -> Body:
@@ -233,7 +235,8 @@ def error_body(message: str, type_: str) -> Body:
     return {"error": {"message": message, "type": type_, "param": None, "code": None}}
 
 
-def _call(call: ToolCall) -> Body:
+def call_body(call: ToolCall) -> Body:
+    """Return a call as an answer has it."""
     arguments = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, ensure_ascii=False)
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
 
@@ -242,8 +245,8 @@ def _reason(response: ModelResponse) -> str:
     return "tool_calls" if response.tool_calls else _REASONS.get(response.finish_reason, "stop")
 
 
-def _usage(response: ModelResponse) -> Body:
-    used = response.usage
+def usage_body(used: Usage) -> Body:
+    """Return the tokens of an answer as it counts them."""
     return {
         "prompt_tokens": used.input_tokens,
         "completion_tokens": used.output_tokens,

@@ -109,10 +109,6 @@ class Stock(Generic[T]):
     def _recipes(self, components: Mapping[str, T]) -> Iterator[Made | None]:
         return (self.identity(name, component)[1] for name, component in components.items())
 
-    def _plan_given(self) -> Iterable[RegistryEntry]:
-        for name, component in self.given.items():
-            yield from self._plan_of(name, component)
-
     def _plan_of(self, name: str, component: T) -> Iterable[RegistryEntry]:
         identity, recipe = self.identity(name, component)
         history = self.so_far(name)
@@ -313,7 +309,9 @@ async def settle(registry: Registry, stocks: Iterable[Stock[Any]]) -> None:
     unsettled = [stock for stock in stocks if not stock.is_settled]
 
     def plan() -> Iterable[RegistryEntry]:
-        return (entry for stock in unsettled for entry in stock._plan_given())
+        for stock in unsettled:
+            for name, component in stock.given.items():
+                yield from stock._plan_of(name, component)
 
     await _write(registry, plan, (recipe for stock in unsettled for recipe in stock._recipes(stock.given)))
     for stock in unsettled:
