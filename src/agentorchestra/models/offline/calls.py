@@ -51,22 +51,19 @@ class CallRecord:
 
 
 def spelled_calls(task: str, tools: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, dict[str, JsonValue]]]:
-    """Return the calls of offered tools with literal arguments in a task; unnamed ones are in the schema's order."""
+    """Return the calls with literal arguments in a task; those of a tool that is not offered name each argument.
+
+    Arguments without a name are in the order of the tool's schema.
+    """
     calls: list[tuple[str, dict[str, JsonValue]]] = []
     end = 0
-    for match in islice((hit for hit in _BEGINNING.finditer(task) if hit["name"] in tools), _MOST_TRIED):
+    for match in islice(_BEGINNING.finditer(task), _MOST_TRIED):
         text = _call_at(task, match.start()) if match.start() >= end else ""
-        arguments = _arguments(text, list(tools[match["name"]].get("properties", {})))
-        if arguments is not None:
+        arguments = _arguments(text, list(tools.get(match["name"], {}).get("properties", {})))
+        if arguments or (arguments is not None and match["name"] in tools):
             calls.append((match["name"], arguments))
             end = match.start() + len(text)
     return calls
-
-
-def unknown_calls(task: str, tools: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return the names in calls that a task spells out with arguments by name, of tools that are not offered."""
-    strange = islice((hit for hit in _BEGINNING.finditer(task) if hit["name"] not in tools), _MOST_TRIED)
-    return list(dict.fromkeys(hit["name"] for hit in strange if _arguments(_call_at(task, hit.start()), [])))
 
 
 def _call_at(task: str, start: int) -> str:

@@ -23,7 +23,7 @@ from agentorchestra.core.messages import Message, ModelRequest, ModelResponse, T
 from agentorchestra.core.settings import ModelProfile
 from agentorchestra.models.client import OnDelta, stream_whole
 from agentorchestra.models.offline import code, rules, team
-from agentorchestra.models.offline.calls import CallRecord, spelled_calls, unknown_calls
+from agentorchestra.models.offline.calls import CallRecord, spelled_calls
 from agentorchestra.models.offline.passages import Passage, passages_in
 from agentorchestra.models.render import parse_contents, render_message, without_contents
 
@@ -194,12 +194,12 @@ class _Decision:
 
 def _decide(view: _View) -> _Decision:
     """Decide: calls that are spelled out, a report, a team, arithmetic, facts in files, two facts and an operation."""
-    hidden = unknown_calls(view.task, view.tools) if "open_tools" in view.tools and not view.last else []
-    if hidden and not view.calls_of("open_tools"):
+    spelled = [call for call in spelled_calls(view.task, view.tools) if call[0] != "done"]
+    hidden = list(dict.fromkeys(name for name, _ in spelled if name not in view.tools))
+    if hidden and "open_tools" in view.tools and not view.last and not view.calls_of("open_tools"):
         thinking = f"The task spells out calls of tools that are not open: {', '.join(hidden)}."
         return _Decision(thinking, "Open them.", (("open_tools", {"names": [*hidden]}),))
-    task_calls = spelled_calls(view.task, {name: schema for name, schema in view.tools.items() if name != "done"})
-    if task_calls:
+    if task_calls := [call for call in spelled if call[0] in view.tools]:
         names = ", ".join(name for name, _ in task_calls)
         if history := view.calls_of(*(name for name, _ in task_calls)):
             return _conclude(view, history, "the calls that the task spells out were made")

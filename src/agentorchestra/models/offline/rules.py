@@ -30,13 +30,14 @@ _ENDINGS = _words("s es d ed e ing y ies ied n en t st ned ning ted ting red rin
 # Words of asking and of grammar: no document needs to hold these.
 _SILENT = _words(
     """
-a an the of in on at to for from by with without and or nor but as is are was were be been being am do does did done has
-have had having what which who whom whose when where why how many much that this these those there here it its they them
-their he him his she her i me my you your we us our will would can could shall should may might must than then so if
-into about between under over per not any some each every all both also only very more most less least after before during
-within s t please give tell find state list name show explain describe quote cite look search check answer return write
-calculate compute use according document documents file files text table tables row rows column columns value number
-amount year years date say says said mentioned given called source sources information data
+a an the of in on at to for from by with without and or nor but as is are was were be been being am do does did done
+has have had having what which who whom whose when where why how many much that this these those there here it its
+they them their he him his she her i me my you your we us our will would can could shall should may might must than
+then so if into about between under over per not any some each every all both also only very more most less least
+after before during within s t please give tell find state list name show explain describe quote cite look search
+check answer return write calculate compute use according document documents file files text table tables row rows
+column columns value number amount year years date say says said mentioned given called source sources information
+data
 """
 )
 
