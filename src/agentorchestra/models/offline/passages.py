@@ -35,8 +35,8 @@ _TABLE = re.compile(r"(.*!)?(?:rows? \d+|[A-Z]{1,3}\d+:)")
 _NOTE = re.compile(r"^- ([^()\n]+) \(((?:p|pp|lines?|rows?)\.? [\d-]+|[A-Z]{1,3}\d+)\): (.+)$", re.MULTILINE)
 _WHOLE = 600  # characters of what was found that are quoted as they are
 _END = re.compile(
-    r"(?<=[^\W\d_]{3}[.!?])[\"'”’)\]]*\s+(?=[\"'“‘(\[]?[A-ZÀ-Þ])(?!(?:It|Its|They|This|That|These|Those)\b)"
-    r"|(?<=\d[.!?])\s+(?=[A-ZÀ-Þ])|\n\s*\n"
+    r"(?:(?<=[^\W\d_]{3}[.!?])[\"'”’)\]]*|(?<=\d[.!?]))\s+(?=[\"'“‘(\[]?[A-ZÀ-Þ])(?!(?:It|Its|They|This|That|These)\b)"
+    r"|\n\s*\n"
     r"|\n(?=[ \t]*(?:[-*+•]\s+\S|\(?\d{1,3}[.)]\s+\S|#{1,6}\s+\S|\w[\w .()/%°'’-]{0,50}:\s+\S))"
 )
 """Where a sentence ends: with its mark, a paragraph, or before a line that begins an item, a heading or a label."""
