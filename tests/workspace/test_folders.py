@@ -22,7 +22,7 @@ from tests.support.runs import whole_runs
 from tests.systems.support import seen
 
 COUNT = 3_000
-QUESTION = "Who drew the heron of Arnstadt?"
+QUESTION = "By whom was the heron of Arnstadt drawn?"
 
 
 def made(folder: Path, count: int, *, fact: int, painter: str = "Ilse Brandt") -> Path:
@@ -71,7 +71,7 @@ async def test_one_fact_among_thousands_of_files(tmp_path: Path) -> None:
         (tmp_path / name).unlink()
         third = await ws.run(QUESTION, files=[docs], model="offline", system="react")
         assert "Ilse Brandt" not in third.answer and not third.sources
-        fourth = await ws.run("Who drew the otter of Ulm?", files=[docs], model="offline", system="react")
+        fourth = await ws.run("By whom was the otter of Ulm drawn?", files=[docs], model="offline", system="react")
         assert "Ada Kurz" in fourth.answer
         assert len(indexed(tmp_path / "ws")) == COUNT + 1 and read.items() <= indexed(tmp_path / "ws").items()
 

@@ -1,4 +1,4 @@
-"""Calls that a task spells out: `longest_words(text="a bird in the hand", most=1)`, and what agents give back."""
+"""Calls: those that a task spells out, as in `longest_words(text="a bird in the hand", most=1)`, and those made."""
 
 from __future__ import annotations
 
@@ -8,33 +8,62 @@ import json
 import re
 import tokenize
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
 from pydantic import JsonValue
+
+from agentorchestra.core.spec import AgentResult
+from agentorchestra.models.offline.passages import Passage
 
 _BEGINNING = re.compile(r"(?<![\w.])(?P<name>[A-Za-z_]\w*)\(")
 _LONGEST = 5_000  # characters of one call
 _MOST_TRIED = 100  # beginnings of calls that are read on
 
 
+@dataclass(frozen=True)
+class CallRecord:
+    """A call that was made: the texts of its result, none while it is not known, and the passages of files in it."""
+
+    name: str
+    arguments: dict[str, Any]
+    texts: tuple[str, ...] = ()
+    is_error: bool = False
+    passages: tuple[Passage, ...] = ()
+
+    @property
+    def text(self) -> str:
+        return next((text for text in self.texts if text), "")
+
+    @cached_property
+    def result(self) -> AgentResult | None:
+        """What an agent gave back; None for a tool."""
+        for text in () if self.is_error else self.texts:
+            try:
+                value = json.loads(text)
+                if isinstance(value, dict) and "status" in value:
+                    return AgentResult.model_validate(value)
+            except ValueError:
+                continue
+        return None
+
+
 def spelled_calls(task: str, tools: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, dict[str, JsonValue]]]:
-    """Return the calls of offered tools with literal arguments in a task; unnamed ones are in the schema's order."""
+    """Return the calls with literal arguments in a task; those of a tool that is not offered name each argument.
+
+    Arguments without a name are in the order of the tool's schema.
+    """
     calls: list[tuple[str, dict[str, JsonValue]]] = []
     end = 0
-    for match in islice((hit for hit in _BEGINNING.finditer(task) if hit["name"] in tools), _MOST_TRIED):
+    for match in islice(_BEGINNING.finditer(task), _MOST_TRIED):
         text = _call_at(task, match.start()) if match.start() >= end else ""
-        arguments = _arguments(text, list(tools[match["name"]].get("properties", {})))
-        if arguments is not None:
+        arguments = _arguments(text, list(tools.get(match["name"], {}).get("properties", {})))
+        if arguments or (arguments is not None and match["name"] in tools):
             calls.append((match["name"], arguments))
             end = match.start() + len(text)
     return calls
-
-
-def unknown_calls(task: str, tools: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return the names in calls that a task spells out with arguments by name, of tools that are not offered."""
-    strange = islice((hit for hit in _BEGINNING.finditer(task) if hit["name"] not in tools), _MOST_TRIED)
-    return list(dict.fromkeys(hit["name"] for hit in strange if _arguments(_call_at(task, hit.start()), [])))
 
 
 def _call_at(task: str, start: int) -> str:
@@ -52,15 +81,6 @@ def _call_at(task: str, start: int) -> str:
     except (tokenize.TokenError, SyntaxError):
         pass
     return ""
-
-
-def agent_result(text: str) -> dict[str, Any] | None:
-    """Return the answer, status and sources of an agent's result as a caller sees it; None for the result of a tool."""
-    try:
-        result = json.loads(text)
-    except ValueError:
-        return None
-    return result if isinstance(result, dict) and {"answer", "status", "sources"} <= set(result) else None
 
 
 def _arguments(text: str, names: list[str]) -> dict[str, JsonValue] | None:

@@ -6,19 +6,15 @@ import ast
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.models.offline.passages import pieces
+from agentorchestra.models.offline.calls import CallRecord
+from agentorchestra.models.offline.passages import passages_of
 from agentorchestra.models.render import RenderedContent, parse_contents
 
 _FUNCTIONS = re.compile(r"<functions>\n(.*)\n</functions>", re.DOTALL)
-_RESULT = "Result of program "
-_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "dict": "object"}
-_FINISHING = "done"
-
 _HEAD = """import json
 
 def tell(name, function, arguments):
@@ -31,19 +27,8 @@ def tell(name, function, arguments):
 """
 
 
-@dataclass(frozen=True)
-class CallRecord:
-    """A call that was made, with its result ("" and no contents while it is not known)."""
-
-    name: str
-    arguments: dict[str, Any]
-    text: str
-    is_error: bool
-    contents: tuple[RenderedContent, ...]
-
-
 def offered_functions(system: str) -> dict[str, dict[str, Any]] | None:
-    """Return the functions that a prompt offers, with the schema of their arguments; None where it offers none."""
+    """Return the functions that a prompt offers, with the names of their arguments; None where it offers none."""
     match = _FUNCTIONS.search(system)
     if match is None:
         return None
@@ -55,40 +40,21 @@ def offered_functions(system: str) -> dict[str, dict[str, Any]] | None:
 
 
 def _schema(arguments: ast.arguments) -> dict[str, Any]:
-    parameters = [*arguments.args, *arguments.kwonlyargs]
-    without = len(arguments.args) - len(arguments.defaults)
-    required = [arg.arg for arg in arguments.args[:without]]
-    required += [
-        arg.arg for arg, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if default is None
-    ]
-    return {
-        "type": "object",
-        "properties": {arg.arg: _type(arg.annotation) for arg in parameters},
-        "required": required,
-    }
-
-
-def _type(annotation: ast.expr | None) -> dict[str, Any]:
-    if isinstance(annotation, ast.Name):
-        return {"type": _TYPES.get(annotation.id, "string")}
-    if isinstance(annotation, ast.Subscript) and isinstance(annotation.value, ast.Name):
-        if annotation.value.id == "Literal":
-            values = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
-            return {"type": "string", "enum": [node.value for node in values if isinstance(node, ast.Constant)]}
-        return {"type": "array"}
-    if isinstance(annotation, ast.BinOp):  # the first of several
-        return _type(annotation.left)
-    return {}
+    required = arguments.args[: len(arguments.args) - len(arguments.defaults)]
+    defaults = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    required += [argument for argument, default in defaults if default is None]
+    properties: dict[str, dict[str, Any]] = {argument.arg: {} for argument in (*arguments.args, *arguments.kwonlyargs)}
+    return {"properties": properties, "required": [argument.arg for argument in required]}
 
 
 def program(calls: Sequence[tuple[str, dict[str, JsonValue]]]) -> str:
-    lines = [f"tell({name!r}, {name}, {arguments!r})" for name, arguments in calls if name != _FINISHING]
-    ends = [f"done(**{arguments!r})" for name, arguments in calls if name == _FINISHING]
+    lines = [f"tell({name!r}, {name}, {arguments!r})" for name, arguments in calls if name != "done"]
+    ends = [f"done(**{arguments!r})" for name, arguments in calls if name == "done"]
     return "\n".join([*([_HEAD] if lines else []), *lines, *ends])
 
 
 def printed_calls(text: str) -> list[CallRecord]:
-    if not text.startswith(_RESULT):
+    if not text.startswith("Result of program "):
         return []
     output = "\n".join(content.text for content in parse_contents(text)) or text
     calls = []
@@ -106,15 +72,17 @@ def _call(record: dict[str, Any]) -> CallRecord:
     name, arguments = str(record["call"]), record.get("arguments")
     values = arguments if isinstance(arguments, dict) else {}
     if "error" in record:
-        return CallRecord(name, values, str(record["error"]), True, ())
+        return CallRecord(name, values, (str(record["error"]),), True)
     result = record.get("result")
     rows = result if isinstance(result, list) else []
     if not rows or not all(isinstance(row, dict) and "text" in row for row in rows):
-        return CallRecord(name, values, result if isinstance(result, str) else json.dumps(result), False, ())
-    contents = [
-        RenderedContent(kind="file", ref=str(row["source"]), place=str(row["place"]), text=str(row["text"]))
+        return CallRecord(name, values, (result if isinstance(result, str) else json.dumps(result),))
+    passages = (
+        passage
         for row in rows
         if row.get("place")
-    ]
-    text = "\n".join(str(row["text"]) for row in rows if not row.get("place"))
-    return CallRecord(name, values, text, False, tuple(pieces(contents)))
+        for passage in passages_of(
+            RenderedContent(kind="file", ref=str(row["source"]), place=str(row["place"]), text=str(row["text"]))
+        )
+    )
+    return CallRecord(name, values, tuple(str(row["text"]) for row in rows), False, tuple(passages))

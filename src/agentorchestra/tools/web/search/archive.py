@@ -11,7 +11,7 @@ from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import SearchEngineSettings
 from agentorchestra.tools.web.http import WebClient
-from agentorchestra.tools.web.search.service import Service, clean_address
+from agentorchestra.tools.web.search.service import Service, clean_address, value_at
 from agentorchestra.tools.web.search.types import EngineError, Query, SearchResult, Traits, day_named
 
 _ADDRESS = re.compile(
@@ -48,9 +48,8 @@ class Archive(Service):
             return self._capture(page, rows[-1]), day
         params = {"url": page, "timestamp": f"{day:%Y%m%d}235959"}
         data = await self.json("GET", "/wayback/available", params=params, base=self._nearest)
-        snapshots = data.get("archived_snapshots") if isinstance(data, dict) else None
-        nearest = snapshots.get("closest") if isinstance(snapshots, dict) else None
-        time = nearest.get("timestamp") if isinstance(nearest, dict) and nearest.get("available") else None
+        nearest = value_at(data, "archived_snapshots/closest")
+        time = value_at(nearest, "timestamp") if value_at(nearest, "available") else None
         return (self._capture(page, time) if isinstance(time, str) and _day(time) else None), day
 
     async def _captures(self, page: str, *, since: date | None = None, until: date | None, limit: int) -> list[str]:

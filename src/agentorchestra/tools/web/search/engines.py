@@ -34,7 +34,7 @@ _ALL = ("base_url", "timeout_s", "cost_usd")
 _USED: dict[str, tuple[str, ...]] = {
     "local": ("timeout_s",),
     "model": ("model", "timeout_s"),
-    **{service.name: (*_ALL, "key_env") for service in SERVICES if service.key_env or not service.base},
+    **{service.name: (*_ALL, "key_env") for service in SERVICES if any(service.key)},
     "google": (*_ALL, "key_env", "engine_id"),
 }
 
@@ -114,6 +114,6 @@ def _valid_engine(engine: Any) -> SearchEngine:
 
 
 def key_variables(settings: SearchSettings) -> tuple[str, ...]:
-    variables = {service.name: service.key_env for service in SERVICES if service.key_env}
+    variables = {service.name: service.key[0] for service in SERVICES if service.key[0]}
     variables |= {name: options.key_env for name, options in settings.engine.items() if options.key_env}
     return tuple(sorted({*variables.values()}))

@@ -25,7 +25,7 @@ _SNIPPET = 600
 _TITLE = 300
 _ADDRESS = 2_000
 
-Field = str | Callable[[Mapping[str, Any]], Any]
+Field = str | Callable[[Mapping[str, Any]], Any]  # of a row: a way as `value_at` takes it, or what finds it
 Fields = tuple[Field, Field, Field, Field]  # where a row has its title, address, snippet and date
 
 
@@ -153,11 +153,25 @@ def rows(data: Any, *path: str) -> list[dict[str, Any]]:
     return [row for row in data if isinstance(row, dict)]
 
 
+def value_at(data: Any, ways: str) -> Any:
+    """Return what stands at `a/0/b`, or the first that is not empty at `a/b|c`; None for nothing."""
+    for way in ways.split("|"):
+        value = data
+        for name in way.split("/"):
+            if isinstance(value, list):
+                value = next(iter(value), None) if name == "0" else None
+            else:
+                value = value.get(name) if isinstance(value, dict) else None
+        if value:
+            return value
+    return None
+
+
 def results(entries: Iterable[Mapping[str, Any]], fields: Fields, query: Query) -> list[SearchResult]:
     """Return the rows that have an address, those of the wanted host only, as many as were wanted."""
     hits = []
     for row in entries:
-        title, address, snippet, moment = (field(row) if callable(field) else row.get(field) for field in fields)
+        title, address, snippet, moment = (field(row) if callable(field) else value_at(row, field) for field in fields)
         link = clean_address(address)
         if link and (not query.site or of_site(link, query.site)):
             day = day_of(moment, query.now)
@@ -194,41 +208,26 @@ def of_site(address: str, site: str) -> bool:
 
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_ISO = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})")
-_CHINESE = re.compile(r"(\d{4})\s*年\s*(\d{1,2})\s*月\s*(\d{1,2})\s*日")
-_MONTH_FIRST = re.compile(r"([A-Za-z]{3})[a-z]*\.?\s+(\d{1,2})(?:st|nd|rd|th)?,?\s+(\d{4})")
-_DAY_FIRST = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?\.?\s+([A-Za-z]{3})[a-z]*\.?,?\s+(\d{4})")
+_DATES = (  # 2019-10-18 or 2019年10月18日; Oct 18, 2019; 18 October 2019
+    re.compile(r"(?P<year>\d{4})\s*[-/年]\s*(?P<month>\d{1,2})\s*[-/月]\s*(?P<day>\d{1,2})"),
+    re.compile(r"(?P<month>[A-Za-z]{3})[a-z]*\.?\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?,?\s+(?P<year>\d{4})"),
+    re.compile(r"(?P<day>\d{1,2})(?:st|nd|rd|th)?\.?\s+(?P<month>[A-Za-z]{3})[a-z]*\.?,?\s+(?P<year>\d{4})"),
+)
 _AGO = re.compile(r"(\d{1,4})\s+(minute|hour|day|week|month|year)s?\s+ago")
 _DAYS = {"minute": 0.0, "hour": 1 / 24, "day": 1.0, "week": 7.0, "month": 30.44, "year": 365.25}
 
 
 def day_of(text: object, now: datetime | None = None) -> str | None:
     """Return the day of `Oct 18, 2019`, `2019年10月18日`, `3 days ago` (from `now`) as `2019-10-18`; None for none."""
-    if not isinstance(text, str) or not text:
-        return None
-    text = text[:200]
-    for pattern in (_ISO, _CHINESE):
-        if match := pattern.search(text):
-            return _iso(int(match[1]), int(match[2]), int(match[3]))
-    if (match := _MONTH_FIRST.search(text)) and (month := _month(match[1])):
-        return _iso(int(match[3]), month, int(match[2]))
-    if (match := _DAY_FIRST.search(text)) and (month := _month(match[2])):
-        return _iso(int(match[3]), month, int(match[1]))
-    if now is not None and (match := _AGO.search(text)):
-        try:
-            return (now - timedelta(days=int(match[1]) * _DAYS[match[2]])).date().isoformat()
-        except OverflowError:
-            return None
-    return None
-
-
-def _month(name: str) -> int:
-    short = name.lower()
-    return _MONTHS.index(short) + 1 if short in _MONTHS else 0
-
-
-def _iso(year: int, month: int, day: int) -> str | None:
+    text = text[:200] if isinstance(text, str) else ""
     try:
-        return date(year, month, day).isoformat()
-    except ValueError:
+        for match in filter(None, (pattern.search(text) for pattern in _DATES)):
+            month = match["month"].lower()
+            if month.isdigit() or month in _MONTHS:
+                number = int(month) if month.isdigit() else _MONTHS.index(month) + 1
+                return date(int(match["year"]), number, int(match["day"])).isoformat()
+        if now is not None and (ago := _AGO.search(text)):
+            return (now - timedelta(days=int(ago[1]) * _DAYS[ago[2]])).date().isoformat()
+    except (ValueError, OverflowError):
         return None
+    return None

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import SearchEngineSettings
 from agentorchestra.tools.web.http import WebClient
-from agentorchestra.tools.web.search.service import Fields, Service, plain, results, rows
+from agentorchestra.tools.web.search.service import Fields, Service, plain, results, rows, value_at
 from agentorchestra.tools.web.search.types import EngineError, Query, SearchResult, Traits
 
 _REVISIONS = 3  # articles of which an earlier version is looked for
@@ -80,9 +80,7 @@ class Wikipedia(Service):
                 number = revision.get("revid")
                 if not isinstance(number, int):
                     continue
-                slots = revision.get("slots")
-                main = slots.get("main") if isinstance(slots, dict) else None
-                text = main.get("content", "") if isinstance(main, dict) else ""
+                text = value_at(revision, "slots/main/content") or ""
                 address = f"{base}/w/index.php?{urlencode({'title': title, 'oldid': number}, quote_via=quote)}"
                 row = {**revision, "title": title, "address": address, "text": _without_markup(str(text))}
                 for hit in results([row], ("title", "address", "text", "timestamp"), Query("")):
