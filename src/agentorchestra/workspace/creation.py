@@ -199,7 +199,7 @@ class RunCreator:
             max_steps=steps,
             on_ask=spec.on_ask or settings.on_ask,
             on_uncertain=spec.on_uncertain or settings.on_uncertain,
-            labels=parts._redacted_labels(spec.labels),
+            labels=parts.redact_json(spec.labels),
             output_schema=schema,
             session=session,
             previous=turns[0].id if turns else None,
@@ -372,9 +372,6 @@ class RunCreator:
             return ""
         bases = (getattr(make(), "base", None) for make in environments.values())
         return next((base.image.digest for base in bases if base is not None and base.image is not None), "")
-
-    def _redacted_labels(self, labels: Mapping[str, str]) -> dict[str, str]:
-        return {self._parts.redact(key): self._parts.redact(value) for key, value in labels.items()}
 
     async def _write(
         self,
@@ -716,7 +713,7 @@ class RunCreator:
                 "began": parent.manifest.began or parent.manifest.created,
                 "created": parts.clock.now(),
                 "budget": self._budget(names, Budget(**limits), equipment.models),
-                "labels": parent.manifest.labels | parts._redacted_labels(other.labels),
+                "labels": parent.manifest.labels | parts.redact_json(other.labels),
                 "session": None,  # the session has the parent's answer already
                 "distribution": distribution(),
             }

@@ -58,7 +58,7 @@ def report(evidence: str, note: str) -> str:
 def single_reply(system: str, request: str) -> str | None:
     """Return the reply to a request that offers no tools and is no step of an agent; None for any other.
 
-    Rules analysis(words: they doubt no answer, keep each form, and shorten by leaving lines out.
+    Rules judge nothing and phrase nothing: they doubt no answer, keep each form, and shorten by leaving lines out.
     """
     if "<found_by_the_team>" in request:
         return json.dumps({"reason": "rules judge nothing", "settle": "", "supported": True})
@@ -66,8 +66,7 @@ def single_reply(system: str, request: str) -> str | None:
         return "KEEP"
     if "<task_of_the_analysis>" in request:
         return json.dumps({"reason": "the rules have tried what they can", "go_on": False})
-    if "<rules_of_memory>" in parse_contents(words)), without_contents(words)])
-    answers = or "<task_of_the_agent>" in system:
+    if "<rules_of_memory>" in system or "<task_of_the_agent>" in system:
         most = re.search(r"at most (\d+) words", system)
         text = shortened(request, int(most[1]) if most else 300)
         return json.dumps({"summary": text, "insights": []}, ensure_ascii=False) if '{"summary"' in system else text
