@@ -314,6 +314,8 @@ def test_tutorials_run(tmp_path: Path, page: Path, programs: Path) -> None:
         str(ROOT / "pyproject.toml"),
         "--config",
         'src=["."]',
+        "--config",
+        "format.skip-magic-trailing-comma=false",  # a list to which more is added keeps an element a line
         *map(str, tmp_path.glob("*.py")),
     ]
     for what in (["check"], ["format", "--check"]):

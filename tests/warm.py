@@ -119,11 +119,11 @@ class Running:
 
         def read(index: int) -> None:
             stream = streams[index]
-            if stream is not None:
+            if stream is not None and not stream.closed:  # what was read at its end stays so
                 with stream:
                     texts[index] = stream.read()
 
-        if self.stdin is not None:
+        if self.stdin is not None and not self.stdin.closed:
             with contextlib.suppress(BrokenPipeError):
                 self.stdin.write(text)
                 self.stdin.close()

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -28,8 +29,14 @@ def start(
     environ: Mapping[str, str] | None = None,
     python: Sequence[str] = (),
 ) -> subprocess.Popen[str]:
-    """A Python process with the package and `tests` on its path: a warm one, unless `python` is what starts it."""
+    """A Python process with the package and `tests` on its path: a warm one, unless `python` is what starts it.
+
+    One that has another PYTHONPATH, with another version of the package, is a process of its own.
+    """
+    has_own_path = "PYTHONPATH" in (environ or {})
     environment = _environment(kill_at, environ)
+    if has_own_path and not python:
+        python = (sys.executable,)
     if not python:
         return warm.start(words, environ=environment, streams=(subprocess.DEVNULL, subprocess.PIPE, subprocess.PIPE))
     return subprocess.Popen(

@@ -366,8 +366,8 @@ assert logging.getLogger().level == logging.WARNING
 assert [logging.getLogger(n).disabled for n in names] == [False] * 5
 print("alembic" in sys.modules)
 """
-    assert finish(python(program, tmp_path / "ws")) == "False\n"  # makes the tables
-    assert finish(python(program, tmp_path / "ws")) == "False\n"
+    assert finish(python(program, tmp_path / "ws", cwd=tmp_path)) == "False\n"  # makes the tables
+    assert finish(python(program, tmp_path / "ws", cwd=tmp_path)) == "False\n"
 
 
 # --- group commit -------------------------------------------------------------------------------
