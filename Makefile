@@ -3,8 +3,8 @@
 
 SHELL := /bin/bash
 PYTHON ?=
-# One more than the two cores of CI: many tests wait for processes that they started.
-WORKERS ?= 3
+# Two for each of the two cores of CI: many tests wait for processes that they started.
+WORKERS ?= 4
 
 VENV := .venv
 BIN := $(VENV)/bin
