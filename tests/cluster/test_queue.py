@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from datetime import UTC, datetime
 
 import pytest
@@ -105,7 +104,6 @@ async def test_runs_are_told_and_stopped_from_other_processes(site: Site, model:
     await site.ws.runs.enqueue(held)
     await site.jobs.submit(held)
     await site.reached(RunStatus.COMPLETED, [held])
-    assert isinstance(worker, subprocess.Popen)
 
 
 @pytest.mark.long
