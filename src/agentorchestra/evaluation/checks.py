@@ -22,7 +22,7 @@ Workspaces = Callable[[Path, Arm], Workspace[Any]]  # makes the workspace of an 
 
 
 def on_machine(workspace: Workspace[Any], machine: TaskMachine) -> Workspace[Any]:
-    """Return a workspace that is not yet opened with the machine of a question."""
+    """Give a workspace, before it is opened, the machine of a question; return it."""
     settings = workspace.own.settings or load_settings(workspace.folder, workspace.preset)
     terminal = settings.terminal.model_copy(update={"image": machine.image})
     workspace.own = replace(workspace.own, settings=settings.model_copy(update={"terminal": terminal}))

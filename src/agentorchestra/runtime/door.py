@@ -171,7 +171,7 @@ async def ledger(passage: Passage) -> Outcome | None:
     run, key, earlier = passage.run, passage.key, passage.earlier
     if run.replaying:
         run.visited.add(key)
-        # What the door itself asked about this effect has no code that asks again.
+        # The questions that the door put about this effect are not repeated by the code of an agent.
         keys = [EffectKey(f"{key.path}.approval", 1), review_key(key)]
         keys += [EffectKey(f"{key.path}.uncertain", n) for n in range(1, passage.attempt)]
         run.visited.update(row_key for row_key in keys if row_key in run.ledger.records)

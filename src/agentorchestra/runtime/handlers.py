@@ -32,7 +32,7 @@ class AskHumanHandler(BaseHandler):
     async def execute(self, effect: Effect, ctx: BranchContext[Any]) -> Outcome:
         """Return the answer; raise SuspendedError where nobody can give one now.
 
-        A question whose arguments have `otherwise` takes that as its answer where nobody answers in place.
+        Where no application answers questions at once, a question that names `otherwise` gets that answer.
         """
         run, key = ctx.run, str(ctx.key)
         answer_event = run.ledger.answers.get(key)

@@ -64,7 +64,7 @@ def as_grounded(environment: Any) -> Grounded | None:
 async def open_at(
     environment: Environment, ref: str | None, data: bytes | None, ctx: RunContext[Any]
 ) -> OpenEnvironment:
-    """Open a new environment and put it where its world stands; a ground is laid first.
+    """Open a new environment in the state of its world; what it shares with others is opened first.
 
     `ref` is the snapshot (None for a new instance, CHANGED for one whose state nothing holds), `data` its bytes.
     """

@@ -96,7 +96,7 @@ def new_group(memory_bytes: int, processes: int) -> Group | None:
         _remove_old(parent.path)
         place = ControlGroup(parent.path / name, parent.version)
         try:
-            place.path.mkdir(exist_ok=True)  # of version 2 it is one for both
+            place.path.mkdir(exist_ok=True)  # in version 2 one folder has both controllers
             (place.path / _LIMIT[controller, place.version]).write_text(str(most))
         except OSError:
             if place.path not in group._paths:

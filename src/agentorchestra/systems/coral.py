@@ -59,7 +59,7 @@ class Coral(Limited[SocietySettings]):
 
         Args:
             agents: those of the run, by name.
-            absent: those of other runs, with what these have: environments they name, tools.
+            absent: agents that only other runs have, by name, with the environments and tools that those runs name.
 
         Raises:
             UnknownComponentError, SettingsError.

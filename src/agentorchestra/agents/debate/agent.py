@@ -145,7 +145,7 @@ class _Debate:
             for expert, outcome in zip(group, outcomes, strict=True):
                 self._take(expert, number, outcome, marks)
             await self._look_up(before)
-            # Where the budget ends so that nobody can conclude, this is what remains.
+            # If the budget ends before the conclusion, this report is the result.
             interim = report(self.topic, self.experts, self.turns, Conclusion())
             self.ctx.partial = {"steps": self.rounds_held, "report": interim}
 
