@@ -236,7 +236,7 @@ class FilesEnvironment(FolderEnvironment):
         return await self._put(ctx, place, before, changed, encoded(changed), message)
 
     async def _put(self, ctx: Any, place: DiskPlace, before: bytes | None, text: str, data: bytes, message: str) -> str:
-        """Replace `before` by `data`, which encodes `text`; return the message, also of syntax errors and others' changes."""
+        """Replace `before` by `data`, which encodes `text`; return the message, and what others changed."""
         diff = await self._what_changed(ctx, place, before) if before is not None else ""
         await disk.in_thread(lambda: disk.write(place, self._stands_on.temporary, data))
         await FileChanges(self.kept, ctx).note(place, before, data)
