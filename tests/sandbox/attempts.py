@@ -88,7 +88,7 @@ FILES = (
     _python("write a program of the system", "os.open(sys.executable, os.O_WRONLY | os.O_APPEND); won()", root=True),
     _bash("cat", 'cat "$secret"'),
     _bash("find", 'find "$(dirname "$secret")" -name "*.txt" -exec cat {} +'),
-    _bash("tar up a link", 'ln -s "$secret" l; tar chf archive.tar l; cat archive.tar'),
+    _bash("tar up a link", 'ln -s "$secret" l; tar chf archive.tar l; tr -d "\\0" < archive.tar'),
     _bash("redirect outside", 'echo changed > "$outside"'),
     _bash("copy of the database", 'cat "$database" | tr -d "\\0"'),
 )
