@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from agentorchestra.cluster.jobs import connection_errors
 from agentorchestra.core.spec import RunStatus
 from tests.chaos.support import until
 from tests.cluster.support import Model, Site, ask, stopped
@@ -196,3 +197,14 @@ async def test_the_database_is_away_for_a_minute(tmp_path: Path) -> None:
                 assert "the queue's database answers again" in log
                 # A reader that is slow would stop a worker that says it again and again.
                 assert len(log.splitlines()) < 60 and "Traceback" not in log, log
+
+
+async def test_a_database_that_is_away_is_a_connection_error_to_the_loops_of_a_worker(tmp_path: Path) -> None:
+    """What asks the queue passes on the errors of the driver; one of them ended a worker that met a restart."""
+    with postgres() as own:
+        async with Model() as model, Site(tmp_path / "site", model, own.url, "away") as site:
+            await asyncio.to_thread(own.stop)
+            for ask_queue in (lambda: site.jobs.hand_over(["1"]), lambda: site.jobs.put_back("worker")):
+                with pytest.raises(ConnectionError), connection_errors():
+                    await ask_queue()
+            await asyncio.to_thread(own.start)

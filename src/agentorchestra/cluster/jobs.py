@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from types import TracebackType
 from typing import Any, Self
 
+import psycopg
 import sqlalchemy
 from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer, EnqueueOptions, WorkflowStatus
 
@@ -120,6 +122,16 @@ _HAND_OVER = """
 UPDATE {schema}.workflow_status SET application_version = %(to)s
 WHERE status = 'ENQUEUED' AND name = %(name)s AND application_version IS NOT DISTINCT FROM %(version)s
 """
+
+
+@contextlib.contextmanager
+def connection_errors() -> Iterator[None]:
+    """Raise ConnectionError for what the driver, and DBOS where it does not try again, raise without a database."""
+    away = (psycopg.OperationalError, psycopg.InterfaceError)
+    try:
+        yield
+    except (*away, sqlalchemy.exc.OperationalError, sqlalchemy.exc.InterfaceError) as exc:
+        raise ConnectionError(str(exc)) from None
 
 
 class Jobs:

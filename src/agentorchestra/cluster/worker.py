@@ -19,6 +19,7 @@ from agentorchestra.cluster.jobs import (
     NAME,
     Jobs,
     check_tags,
+    connection_errors,
     database_of,
     dbos_schema,
     engine_of,
@@ -354,13 +355,14 @@ class Worker:
         while True:
             await asyncio.sleep(LOOK_S)
             try:
-                for member in await self._members.dead():
-                    runs = await self._jobs.put_back(member.id)
-                    await self._members.bury(member)
-                    reason = "is gone"
-                    if member.holds_lock:
-                        reason = f"has not answered for {member.silent_s or 0.0:.1f} s"
-                    logger.warning("%s %s; %d of its runs are queued again", member.name, reason, len(runs))
+                with connection_errors():
+                    for member in await self._members.dead():
+                        runs = await self._jobs.put_back(member.id)
+                        await self._members.bury(member)
+                        reason = "is gone"
+                        if member.holds_lock:
+                            reason = f"has not answered for {member.silent_s or 0.0:.1f} s"
+                        logger.warning("%s %s; %d of its runs are queued again", member.name, reason, len(runs))
             except ConnectionError as exc:
                 if self._present.is_set():
                     self._present.clear()
@@ -380,18 +382,19 @@ class Worker:
             if not self._present.is_set() or not await self._members.leads():
                 continue
             try:
-                await self._put_back_orphans()
-                for version, count in (await self._jobs.hand_over(await self._members.codes())).items():
-                    logger.warning("no worker has the code %s; %d of its runs are for others now", version, count)
-                for run_id in [*await self._ws.runs.due(), *await self._not_in_queue()]:
-                    if run_id not in refusals:
-                        await self._queue(run_id, refusals)
-                if loop.time() - look_at > _ORPHANS_S:
-                    look_at = loop.time()
-                    await self._parts.end_orphans()
-                if loop.time() - tidy_at > _TIDY_S:
-                    tidy_at = loop.time()
-                    await self._jobs.forget((datetime.now(UTC) - _KEEP).isoformat())
+                with connection_errors():
+                    await self._put_back_orphans()
+                    for version, count in (await self._jobs.hand_over(await self._members.codes())).items():
+                        logger.warning("no worker has the code %s; %d of its runs are for others now", version, count)
+                    for run_id in [*await self._ws.runs.due(), *await self._not_in_queue()]:
+                        if run_id not in refusals:
+                            await self._queue(run_id, refusals)
+                    if loop.time() - look_at > _ORPHANS_S:
+                        look_at = loop.time()
+                        await self._parts.end_orphans()
+                    if loop.time() - tidy_at > _TIDY_S:
+                        tidy_at = loop.time()
+                        await self._jobs.forget((datetime.now(UTC) - _KEEP).isoformat())
             except (StoreError, ConnectionError) as exc:
                 logger.warning("which runs are due cannot be seen: %s", exc)
 
